@@ -1,0 +1,1 @@
+"""Parallel text to batches of ids."""

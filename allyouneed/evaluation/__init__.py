@@ -1,0 +1,1 @@
+"""Translations to scores."""

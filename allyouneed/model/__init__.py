@@ -1,0 +1,1 @@
+"""Ids to logits: one file a section of the paper."""

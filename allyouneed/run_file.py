@@ -1,0 +1,116 @@
+"""One YAML file a run: unknown keys refused, every value has a default, overrides win."""
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from allyouneed.config import PRESETS, RunConfig
+from allyouneed.errors import ConfigError
+
+Config = TypeVar("Config")
+
+
+def load_run(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a run file and apply `section.key=value` overrides."""
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: not readable as a run file: {error}") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path}: a run file holds `section: values` lines, found {tree!r:.80}")
+    for override in overrides:
+        _apply_override(tree, override)
+    return run_from_tree(tree, str(path))
+
+
+def save_run(run: RunConfig, path: Path) -> None:
+    """Write every value of a run, defaults included, so that it can be read back."""
+    # asdict leaves tuples, which YAML would tag as Python objects.
+    tree = dataclasses.asdict(run, dict_factory=_plain_dict)
+    path.write_text(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True), encoding="utf-8")
+
+
+def run_from_tree(tree: dict[str, Any], where: str) -> RunConfig:
+    """`tree` is what a run file holds; `model.preset` names the values to start from."""
+    model = tree.get("model")
+    if isinstance(model, str):
+        model = {"preset": model}
+    if isinstance(model, dict) and "preset" in model:
+        name = model["preset"]
+        if name not in PRESETS:
+            raise ConfigError(f"{where}: model.preset is {name!r}; there are {', '.join(PRESETS)}")
+        values = {key: value for key, value in model.items() if key != "preset"}
+        tree = {**tree, "model": {**dataclasses.asdict(PRESETS[name]), **values}}
+    return from_tree(RunConfig, tree, where)
+
+
+def from_tree(cls: type[Config], tree: object, where: str, prefix: str = "") -> Config:
+    """Build a dataclass from nested mappings; `where` and `prefix` locate errors."""
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{where}: {prefix or 'the file'} must hold keys, found {tree!r:.80}")
+    types_of = typing.get_type_hints(cls)
+    for key in tree:
+        if key not in types_of:
+            close = difflib.get_close_matches(str(key), types_of, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(types_of)}"
+            raise ConfigError(f"{where}: {prefix}{key} is not a setting; {hint}")
+    values = {
+        key: _convert(value, types_of[key], where, f"{prefix}{key}") for key, value in tree.items()
+    }
+    try:
+        return cls(**values)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {prefix}{error}") from None
+
+
+def _convert(value: object, wanted: Any, where: str, key: str) -> object:
+    origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
+    if origin is types.UnionType:  # always `X | None` here
+        if value is None:
+            return None
+        return _convert(value, arguments[0], where, key)
+    if dataclasses.is_dataclass(wanted):
+        return from_tree(typing.cast(type, wanted), value, where, f"{key}.")
+    if origin is tuple and isinstance(value, list):
+        return tuple(
+            _convert(item, arguments[0], where, f"{key}[{number}]")
+            for number, item in enumerate(value)
+        )
+    if origin is typing.Literal:
+        if value in arguments:
+            return value
+        raise ConfigError(f"{where}: {key} is {value!r}; choose from {', '.join(arguments)}")
+    if wanted is float and isinstance(value, str):  # YAML 1.1 reads 1e-9 as a string
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, wanted) if origin is None else False:
+        if wanted is not int or not isinstance(value, bool):
+            return value
+    name = "a list" if origin is tuple else f"of type {wanted.__name__}"
+    raise ConfigError(f"{where}: {key} is {value!r}; it must be {name}")
+
+
+def _apply_override(tree: dict[str, Any], override: str) -> None:
+    path, equals, text = override.partition("=")
+    if not equals:
+        raise ConfigError(f"{override!r} is not an override; write section.key=value")
+    *sections, key = path.split(".")
+    for section in sections:
+        tree = tree.setdefault(section, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"{override!r}: {section} holds one value, not a section")
+    tree[key] = yaml.safe_load(text)
+
+
+def _plain_dict(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in items}
