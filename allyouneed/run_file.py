@@ -93,9 +93,12 @@ def _convert(value: object, wanted: Any, where: str, key: str) -> object:
             pass
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if isinstance(value, wanted) if origin is None else False:
-        if wanted is not int or not isinstance(value, bool):
-            return value
+    if (
+        origin is None
+        and isinstance(value, wanted)
+        and (wanted is bool or not isinstance(value, bool))
+    ):
+        return value
     name = "a list" if origin is tuple else f"of type {wanted.__name__}"
     raise ConfigError(f"{where}: {key} is {value!r}; it must be {name}")
 
