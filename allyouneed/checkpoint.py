@@ -1,0 +1,175 @@
+"""A model is a folder: config.json, model.safetensors, tokenizer.model.
+
+Folders are written under another name and renamed when whole, so what has its right name can be
+read, whatever interrupted the writing.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import safetensors
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from allyouneed.config import DecodingConfig, ModelConfig
+from allyouneed.errors import CheckpointError, ConfigError
+from allyouneed.model.transformer import Transformer
+from allyouneed.run_file import from_tree
+from allyouneed.text.tokenizer import Tokenizer
+
+FORMAT = 1
+CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """config.json: all that a translator must know besides weights and vocabulary."""
+
+    format: int = FORMAT
+    source_language: str
+    target_language: str
+    max_source_tokens: int  # the longest source it was trained on; longer ones are split
+    model: ModelConfig
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+
+
+class LoadedModel(NamedTuple):
+    model: Transformer
+    tokenizer: Tokenizer
+    manifest: Manifest
+
+
+def save_model(
+    folder: Path,
+    weights: Mapping[str, Tensor],
+    tokenizer: Tokenizer,
+    manifest: Manifest,
+    dtype: torch.dtype = torch.float32,
+) -> None:
+    """Write a model folder, in place of one that may be there."""
+    with new_folder(folder) as unfinished:
+        write_model(unfinished, weights, tokenizer, manifest, dtype)
+
+
+def write_model(
+    folder: Path,
+    weights: Mapping[str, Tensor],
+    tokenizer: Tokenizer,
+    manifest: Manifest,
+    dtype: torch.dtype = torch.float32,
+) -> None:
+    """Write a model's files into a folder that exists."""
+    tensors = {name: tensor.to("cpu", dtype).contiguous() for name, tensor in weights.items()}
+    save_file(tensors, folder / WEIGHTS)
+    tokenizer.save(folder / TOKENIZER)
+    write_json(folder / CONFIG, dataclasses.asdict(manifest))
+
+
+def load_model(folder: Path, device: torch.device | str = "cpu") -> LoadedModel:
+    """Read a model folder; the model comes ready to translate, in float32."""
+    manifest = load_manifest(folder)
+    tokenizer = Tokenizer.load(folder / TOKENIZER)
+    weights = load_weights(folder)
+    rows = len(weights["embedding.weight"]) if "embedding.weight" in weights else 0
+    if rows != len(tokenizer):
+        raise CheckpointError(
+            f"{folder}: the weights embed {rows} pieces but the tokenizer has {len(tokenizer)}; "
+            "copy the tokenizer from the run that made these weights"
+        )
+    model = Transformer(manifest.model)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise CheckpointError(f"{folder}: weights and {CONFIG} disagree: {error}") from None
+    return LoadedModel(model.to(device).eval(), tokenizer, manifest)
+
+
+def load_manifest(folder: Path) -> Manifest:
+    path = folder / CONFIG
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: no such model folder")
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(
+            f"{folder}: not a model folder: it has no {CONFIG}; of a finished run, "
+            "the folder `model` inside it is the one to name"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: not readable as JSON: {error}") from None
+    if isinstance(tree, dict) and tree.get("format", FORMAT) != FORMAT:
+        raise CheckpointError(
+            f"{path}: written in format {tree['format']}, this version reads {FORMAT}; "
+            "use the version of allyouneed that wrote it"
+        )
+    try:
+        return from_tree(Manifest, tree, str(path))
+    except (ConfigError, TypeError) as error:
+        raise CheckpointError(f"{path}: {error}") from None
+
+
+def load_weights(folder: Path) -> dict[str, Tensor]:
+    path = folder / WEIGHTS
+    try:
+        weights: dict[str, Tensor] = load_file(path)
+    except FileNotFoundError:
+        raise CheckpointError(f"{folder}: it has no {WEIGHTS}") from None
+    except (OSError, safetensors.SafetensorError) as error:
+        raise CheckpointError(f"{path}: damaged: {error}; copy it anew") from None
+    return weights
+
+
+def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of several model folders' weights (section 6.1)."""
+    total = {name: tensor.double() for name, tensor in load_weights(folders[0]).items()}
+    for folder in folders[1:]:
+        weights = load_weights(folder)
+        if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in total.items()}:
+            raise CheckpointError(f"{folder} and {folders[0]} hold models of different shapes")
+        for name, tensor in weights.items():
+            total[name] += tensor
+    return {name: (tensor / len(folders)).float() for name, tensor in total.items()}
+
+
+@contextlib.contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Yield a folder to fill; it takes the name `folder` once the block has ended well."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = folder.with_name(f".{folder.name}.unfinished")
+    replaced = folder.with_name(f".{folder.name}.replaced")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    try:
+        yield unfinished
+        for path in (*unfinished.iterdir(), unfinished):
+            _flush_to_disk(path)
+        if folder.exists():
+            shutil.rmtree(replaced, ignore_errors=True)
+            folder.rename(replaced)
+        unfinished.rename(folder)
+        _flush_to_disk(folder.parent)
+    except OSError as error:
+        raise CheckpointError(f"{folder}: cannot be written: {error}") from None
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+def write_json(path: Path, tree: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _flush_to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
