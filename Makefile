@@ -1,0 +1,36 @@
+# Everything runs in an environment of its own, .venv; the pins are the versions that are tested.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test format clean
+
+demo: .venv/installed  ## set up, then translate with the shipped model
+	$(BIN)/allyouneed translate \
+	  "A group of people are standing in front of an igloo." \
+	  "A little girl climbing into a wooden playhouse." \
+	  "Two dogs are playing with a red ball in the snow."
+
+test: .venv/installed-dev  ## set up, then check formatting, lint, types and behaviour
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+format: .venv/installed-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv
+
+# Torch first and on its own: its pinned build is taken before anything else asks for any torch.
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+.venv/installed-dev: .venv/installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@

@@ -1,0 +1,32 @@
+"""`allyouneed average`."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder to write.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "float16", "bfloat16"]),
+    default="float32",
+    show_default=True,
+    help="How the weights are stored; half the bits are half the size.",
+)
+def average(models: tuple[Path, ...], output: Path, dtype: str) -> None:
+    """Average the weights of MODELS (checkpoints or model folders) into one model folder.
+
+    The first one's settings and tokenizer are kept. One model alone can be averaged, too: that
+    stores it in another precision.
+    """
+    import torch
+
+    from allyouneed.checkpoint import TOKENIZER, average_weights, load_manifest, save_model
+    from allyouneed.text.tokenizer import Tokenizer
+
+    manifest = load_manifest(models[0])
+    tokenizer = Tokenizer.load(models[0] / TOKENIZER)
+    save_model(output, average_weights(models), tokenizer, manifest, getattr(torch, dtype))
+    click.echo(f"{output}: the mean of {len(models)}", err=True)

@@ -1,0 +1,69 @@
+"""`allyouneed train`."""
+
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+import click
+
+
+class StopSwitch:
+    """SIGINT and SIGTERM ask for a stop after the step; a second SIGINT stops at once."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        signal.signal(signal.SIGINT, self._pressed)
+        signal.signal(signal.SIGTERM, self._pressed)
+
+    def _pressed(self, number: int, frame: FrameType | None) -> None:
+        self.signal = number
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def __call__(self) -> bool:
+        return self.signal is not None
+
+
+@click.command()
+@click.argument("run_file", type=click.Path(path_type=Path))
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="SECTION.KEY=VALUE",
+    help="Override a value of the run file; may be given several times.",
+)
+@click.option("--folder", help="Where everything the run makes is kept: overrides the run file.")
+def train(run_file: Path, overrides: tuple[str, ...], folder: str | None) -> None:
+    """Train a model as RUN_FILE describes.
+
+    The vocabulary is learned and the text prepared first if that has not been done. A run that
+    was interrupted goes on from its last checkpoint when the same command is given again.
+    """
+    from allyouneed.cli.train_display import make_display
+    from allyouneed.run_file import load_run
+    from allyouneed.training.events import Stopped
+    from allyouneed.training.run import train as train_run
+
+    run = load_run(run_file, [*overrides, *([f"folder={folder}"] if folder else [])])
+    stop = StopSwitch()
+    with make_display(sys.stderr) as display:
+        outcome = train_run(run, [display], stop, prepare_progress=display.preparing)
+    if isinstance(outcome, Stopped):
+        click.echo("give the same command again to go on", err=True)
+        sys.exit(128 + (stop.signal or 0))
+    _draw_curves(Path(run.folder))
+    click.echo(f'translate with: allyouneed translate --model {outcome.path} "…"', err=True)
+
+
+def _draw_curves(folder: Path) -> None:
+    from allyouneed.errors import MissingExtraError
+    from allyouneed.visualization.curves import draw_curves
+
+    picture = folder / "curves.png"
+    try:
+        draw_curves(folder / "log.jsonl", picture)
+    except MissingExtraError as error:
+        click.echo(f"no picture of the learning curves: {error}", err=True)
+    else:
+        click.echo(f"learning curves: {picture}", err=True)

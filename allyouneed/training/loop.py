@@ -1,0 +1,286 @@
+"""Training (section 5): a loop of one screen, and the trainer whose parts it names."""
+
+import contextlib
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+from allyouneed.checkpoint import Manifest, average_weights, save_model
+from allyouneed.config import RunConfig
+from allyouneed.data.batches import Batch, Batches, Position
+from allyouneed.data.shards import PreparedData
+from allyouneed.errors import CheckpointError, TrainingError
+from allyouneed.model.transformer import Transformer
+from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.training.checkpoints import (
+    Progress,
+    list_checkpoints,
+    restore_checkpoint,
+    save_checkpoint,
+)
+from allyouneed.training.events import (
+    Event,
+    Finished,
+    Listener,
+    Saved,
+    Started,
+    Stepped,
+    Stopped,
+    Validated,
+)
+from allyouneed.training.feeding import ahead
+from allyouneed.training.optimizer import make_adam, rate, set_rate
+from allyouneed.training.step import StepResult, TrainStep
+from allyouneed.training.validation import DevScores, DevSet
+from allyouneed.translator import Translator
+
+Positioned = tuple[Batch, Position]
+
+
+def run_steps(trainer: "Trainer", stop_requested: Callable[[], bool]) -> Finished | Stopped:
+    """From where the trainer stands to the end of its run, or until it is asked to stop."""
+    config = trainer.run.training
+    with trainer.batches() as batches:
+        while (reason := trainer.reason_to_end()) is None:
+            trainer.step([next(batches) for _ in range(config.accumulate)])
+            if trainer.is_time_to(config.log_every):
+                trainer.log()
+            if trainer.is_time_to(config.validate_every):
+                trainer.validate()
+            if trainer.is_time_to(config.save_every):
+                trainer.save()
+            if stop_requested():
+                return trainer.stop()
+    return trainer.finish(reason)
+
+
+class Trainer:
+    """A model in training, with what surrounds it: data, optimizer, progress, reports."""
+
+    def __init__(
+        self,
+        run: RunConfig,
+        data: PreparedData,
+        tokenizer: Tokenizer,
+        device: torch.device,
+        listeners: Sequence[Listener],
+    ) -> None:
+        self.run = run
+        self._folder = Path(run.folder)
+        self._data, self._tokenizer, self._listeners = data, tokenizer, listeners
+        self._dev = DevSet(run.data.dev) if run.data.dev else None
+        torch.manual_seed(run.training.seed)
+        self.model = Transformer(run.model).to(device)
+        self._optimizer = make_adam(self.model, run.training)
+        self._train_step = TrainStep(self.model, self._optimizer, run.training)
+        self.manifest = Manifest(
+            source_language=run.source_language,
+            target_language=run.target_language,
+            max_source_tokens=run.data.filters.max_tokens,
+            model=run.model,
+            decoding=run.decoding,
+        )
+        self.progress = Progress(data_digest=_digest(data, tokenizer))
+        self._unlogged: list[tuple[StepResult, list[Batch]]] = []
+        self._probe_memory(device)
+        self._restore()
+        self._last_log = time.monotonic()
+        self._report(
+            Started(
+                step=self.progress.step,
+                steps=run.training.steps,
+                n_parameters=sum(parameter.numel() for parameter in self.model.parameters()),
+                n_pairs=len(data),
+                device=str(device),
+                precision=self._train_step.precision,
+            )
+        )
+
+    @contextlib.contextmanager
+    def batches(self) -> Iterator[Iterator[Positioned]]:
+        """Those that the run has not seen yet."""
+        stream = Batches(self._data, self.run.training).starting_at(self.progress.position)
+        with contextlib.closing(ahead(stream)) as prepared:
+            yield prepared
+
+    def step(self, batches: list[Positioned]) -> None:
+        self.progress.step += 1
+        self.model.train()
+        set_rate(self._optimizer, self._rate())
+        members = [batch for batch, _ in batches]
+        self._unlogged.append((self._train_step(members), members))
+        self.progress.position = batches[-1][1]
+
+    def is_time_to(self, every: int) -> bool:
+        return self.progress.step % every == 0
+
+    def log(self) -> None:
+        """Report the steps since the last report: the only place that waits for the device."""
+        if not self._unlogged:
+            return
+        results = torch.stack([torch.stack(result) for result, _ in self._unlogged]).tolist()
+        for (loss, _, grad_norm), (_, batches) in zip(results, self._unlogged, strict=True):
+            if not (math.isfinite(loss) and math.isfinite(grad_norm)):
+                self._refuse(batches)
+        n_tokens = sum(
+            batch.n_src_tokens + batch.n_tgt_tokens
+            for _, batches in self._unlogged
+            for batch in batches
+        )
+        loss, nll, grad_norm = (sum(column) / len(results) for column in zip(*results, strict=True))
+        seconds = self._count_time()
+        self._unlogged.clear()
+        self._report(
+            Stepped(
+                step=self.progress.step,
+                epoch=self.progress.position.epoch,
+                loss=loss,
+                nll=nll,
+                grad_norm=grad_norm,
+                rate=self._rate(),
+                tokens_per_second=n_tokens / seconds,
+                time=self.progress.seconds,
+            )
+        )
+
+    def validate(self) -> None:
+        """Score the development set; the best model so far is kept in `best`."""
+        if self._dev is None:
+            return
+        self.log()
+        scores = self._dev_scores(self._dev)
+        score = scores.bleu if self.run.training.best_by == "bleu" else -scores.loss
+        progress = self.progress
+        best = progress.best_score is None or score > progress.best_score
+        if best:
+            progress.best_score, progress.validations_since_best = score, 0
+            self._save_model("best")
+        else:
+            progress.validations_since_best += 1
+        self._count_time()
+        self._report(
+            Validated(
+                step=progress.step,
+                loss=scores.loss,
+                bleu=scores.bleu,
+                best=best,
+                time=progress.seconds,
+            )
+        )
+
+    def save(self) -> Path:
+        self.log()  # a loss that is not a number must not reach a checkpoint
+        self._count_time()
+        path = save_checkpoint(
+            self._checkpoints,
+            self.model,
+            self._optimizer,
+            self.progress,
+            self._tokenizer,
+            self.manifest,
+            keep=self.run.training.keep_checkpoints,
+        )
+        self._report(Saved(step=self.progress.step, path=str(path)))
+        return path
+
+    def reason_to_end(self) -> str | None:
+        patience = self.run.training.patience
+        if self.progress.step >= self.run.training.steps:
+            return "all steps made"
+        if patience is not None and self.progress.validations_since_best >= patience:
+            return f"no better validation in {patience}"
+        return None
+
+    def stop(self) -> Stopped:
+        """Leave off so that the run can go on later."""
+        stopped = Stopped(step=self.progress.step, path=str(self.save()))
+        self._report(stopped)
+        return stopped
+
+    def finish(self, reason: str) -> Finished:
+        """Average the last checkpoints (section 6.1) into the run's model folder."""
+        self.save()
+        last = list_checkpoints(self._checkpoints)[-self.run.training.average :]
+        self.model.load_state_dict(average_weights(last))
+        scores = self._dev_scores(self._dev) if self._dev else None
+        self._save_model("model")
+        finished = Finished(
+            step=self.progress.step,
+            reason=reason,
+            path=str(self._folder / "model"),
+            averaged=len(last),
+            loss=scores and scores.loss,
+            bleu=scores and scores.bleu,
+            time=self.progress.seconds,
+        )
+        self._report(finished)
+        return finished
+
+    @property
+    def _checkpoints(self) -> Path:
+        return self._folder / "checkpoints"
+
+    def _restore(self) -> None:
+        checkpoints = list_checkpoints(self._checkpoints)
+        if not checkpoints:
+            return
+        progress = restore_checkpoint(checkpoints[-1], self.model, self._optimizer)
+        if progress.data_digest != self.progress.data_digest:
+            raise CheckpointError(
+                f"{checkpoints[-1]} was trained on other data than {self._folder / 'data'} holds; "
+                "put the data back, or start the new run in a folder of its own"
+            )
+        self.progress = progress
+
+    def _probe_memory(self, device: torch.device) -> None:
+        if device.type == "cuda":  # a CPU has no memory limit of its own that could be tried
+            self._train_step.probe(Batches(self._data, self.run.training).largest())
+
+    def _refuse(self, batches: list[Batch]) -> None:
+        """The loss of this step is not a number: keep its text, go no further."""
+        path = self._folder / "not-a-number.jsonl"
+        with path.open("w", encoding="utf-8") as file:
+            for index in (index for batch in batches for index in batch.pairs):
+                source, target = (
+                    self._tokenizer.decode(ids.tolist()) for ids in self._data.pair(index)
+                )
+                record = {"pair": index, "source": source, "target": target}
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        raise TrainingError(
+            f"the loss is no longer a number, at step {self.progress.step} or up to "
+            f"{len(self._unlogged)} steps before; the pairs of that batch are in {path}. "
+            "The last checkpoint is from before. Try a lower training.rate_scale, more "
+            "training.warmup_steps or training.clip_norm: 1.0, and look at the pairs"
+        )
+
+    def _dev_scores(self, dev: DevSet) -> DevScores:
+        return dev.score(Translator(self.model.eval(), self._tokenizer, self.manifest))
+
+    def _save_model(self, name: str) -> None:
+        save_model(self._folder / name, self.model.state_dict(), self._tokenizer, self.manifest)
+
+    def _rate(self) -> float:
+        return rate(self.progress.step, self.run.model.d_model, self.run.training)
+
+    def _count_time(self) -> float:
+        """Add the time since the last call to the run's, and hand it back."""
+        now = time.monotonic()
+        seconds, self._last_log = now - self._last_log, now
+        self.progress.seconds += seconds
+        return seconds
+
+    def _report(self, event: Event) -> None:
+        for listener in self._listeners:
+            listener.report(event)
+
+
+def _digest(data: PreparedData, tokenizer: Tokenizer) -> str:
+    """Tells apart what a data position would not fit: other pairs, or another vocabulary."""
+    digest = hashlib.sha256(tokenizer.serialized)
+    digest.update(data.lengths.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,81 @@
+"""One training step: forward, backward, Adam; nothing waits for the device."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from allyouneed.config import TrainingConfig
+from allyouneed.data.batches import Batch
+from allyouneed.errors import TrainingError
+from allyouneed.model.transformer import Transformer
+from allyouneed.training.loss import Loss, label_smoothed_loss
+
+
+class StepResult(NamedTuple):
+    """Means over the target tokens of a step; they stay on the device until someone looks."""
+
+    loss: Tensor
+    nll: Tensor
+    grad_norm: Tensor
+
+
+class TrainStep:
+    """Calls add up the gradients of some batches and let the optimizer use them."""
+
+    def __init__(
+        self, model: Transformer, optimizer: torch.optim.Optimizer, config: TrainingConfig
+    ) -> None:
+        self._model = model
+        self._optimizer = optimizer
+        self._config = config
+        self._device = next(model.parameters()).device
+        on_gpu = self._device.type == "cuda"
+        self.precision = (
+            ("bfloat16" if on_gpu else "float32")
+            if config.precision == "auto"
+            else config.precision
+        )
+        compiled = on_gpu if config.compile is None else config.compile
+        self._loss: Callable[[Batch], Loss] = self._compute_loss
+        if compiled:
+            # Packed batches have few fixed shapes, padded ones a new shape each.
+            self._loss = torch.compile(self._compute_loss, dynamic=config.batching == "padded")
+
+    def __call__(self, batches: Sequence[Batch]) -> StepResult:
+        n_tokens = sum(batch.n_tgt_tokens for batch in batches)
+        losses = [self._backward(batch, n_tokens) for batch in batches]
+        grad_norm = torch.nn.utils.clip_grad_norm_(
+            self._model.parameters(), self._config.clip_norm or float("inf")
+        )
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        smoothed, nll = (torch.stack(parts).sum() / n_tokens for parts in zip(*losses, strict=True))
+        return StepResult(smoothed, nll, grad_norm)
+
+    def probe(self, batch: Batch) -> None:
+        """Find out whether the memory holds a batch; nothing is learned from it."""
+        devices = [self._device] if self._device.type == "cuda" else []
+        try:
+            with torch.random.fork_rng(devices):
+                self._backward(batch, batch.n_tgt_tokens)
+        except torch.OutOfMemoryError:
+            n_rows, width = batch.src.ids.shape
+            raise TrainingError(
+                f"the device is out of memory on the largest batch, {n_rows} rows of {width} "
+                f"tokens; lower training.batch_tokens (now {self._config.batch_tokens}) and raise "
+                "training.accumulate to keep the tokens a step the same"
+            ) from None
+        self._optimizer.zero_grad()
+
+    def _backward(self, batch: Batch, n_tokens: int) -> Loss:
+        loss = self._loss(batch.to(self._device))
+        torch.autograd.backward(loss.smoothed / n_tokens)
+        return Loss(loss.smoothed.detach(), loss.nll)
+
+    def _compute_loss(self, batch: Batch) -> Loss:
+        bfloat16 = self.precision == "bfloat16"
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=bfloat16):
+            logits = self._model(batch.src, batch.tgt)
+        return label_smoothed_loss(logits, batch.labels, self._config.label_smoothing)
