@@ -1,1 +1,16 @@
-"""A model to translations."""
+"""A model to translations, on ids."""
+
+from allyouneed.inference.hypotheses import Hypothesis, penalty
+from allyouneed.inference.search import Limits, search
+from allyouneed.inference.strategies import BeamSearch, Greedy, Sampling, Strategy
+
+__all__ = [
+    "BeamSearch",
+    "Greedy",
+    "Hypothesis",
+    "Limits",
+    "Sampling",
+    "Strategy",
+    "penalty",
+    "search",
+]
