@@ -21,7 +21,8 @@ class SinusoidalPositions(nn.Module):
     def __init__(self, d_model: int) -> None:
         super().__init__()
         exponents = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
-        self.register_buffer("frequencies", (10_000.0**-exponents).float(), persistent=False)
+        frequencies = (10_000.0**-exponents).to(torch.get_default_dtype())
+        self.register_buffer("frequencies", frequencies, persistent=False)
 
     def forward(self, position: Tensor) -> Tensor:
         """position (B, T), integers -> (B, T, d_model)."""

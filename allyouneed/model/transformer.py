@@ -98,6 +98,7 @@ class AttentionMaps(NamedTuple):
 class Transformer(nn.Module):
     """Encoder, decoder and the embedding they share.
 
+    >>> from allyouneed.rows import one_sentence_a_row
     >>> model = Transformer(ModelConfig(vocab_size=100, n_layers=2, d_model=32, d_ff=64))
     >>> src = tgt = one_sentence_a_row([[5, 6, 7], [8, 9]])
     >>> model(src, tgt).shape
