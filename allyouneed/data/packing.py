@@ -34,9 +34,12 @@ def pack(
     """Rows of few fixed widths, each filled with whole sentences."""
     plans: list[Plan] = []
     left_over: list[int] = []
-    widths = row_widths(lengths[pool].max(axis=1), row_width)
-    for width in np.unique(widths).tolist():
-        rows = _first_fit(pool[widths == width], lengths, width)
+    longest_sides = lengths[pool].max(axis=1)
+    waiting = pool[np.argsort(-longest_sides, kind="stable")]
+    for width in np.unique(row_widths(longest_sides, row_width))[::-1].tolist():
+        # Wide rows are made for long pairs only; short ones fill what room these leave.
+        opens_rows_from = 1 if width == row_width else width // 2 + 1
+        rows, waiting = _first_fit(waiting, lengths, width, opens_rows_from)
         n_rows = max(1, batch_tokens // width)
         n_full = len(rows) if last else len(rows) // n_rows * n_rows
         left_over += [pair for row in rows[n_full:] for pair in row]
@@ -53,11 +56,16 @@ def row_widths(longest_side: NDArray[np.int32], row_width: int) -> NDArray[np.in
     return row_width * 2 ** doublings.astype(np.int64)
 
 
-def _first_fit(pairs: Indices, lengths: Lengths, width: int) -> list[list[int]]:
-    """Longest first, each into the first row with room on both sides; fullest rows first."""
-    longest_first = pairs[np.argsort(-lengths[pairs].max(axis=1), kind="stable")]
-    free = np.full((2, len(pairs)), width, dtype=np.int32)
+def _first_fit(
+    longest_first: Indices, lengths: Lengths, width: int, opens_rows_from: int
+) -> tuple[list[list[int]], Indices]:
+    """Each pair into the first row with room on both sides; those without one wait on.
+
+    Pairs of at least `opens_rows_from` tokens open a new row instead. Fullest rows come first.
+    """
+    free = np.full((2, len(longest_first)), width, dtype=np.int32)
     rows: list[list[int]] = []
+    waiting: list[int] = []
     for pair, (src, tgt) in zip(
         longest_first.tolist(), lengths[longest_first].tolist(), strict=True
     ):
@@ -65,12 +73,15 @@ def _first_fit(pairs: Indices, lengths: Lengths, width: int) -> list[list[int]]:
         room = (free[0, : len(rows) + 1] >= src) & (free[1, : len(rows) + 1] >= tgt)
         row = int(room.argmax())
         if row == len(rows):
+            if max(src, tgt) < opens_rows_from:
+                waiting.append(pair)
+                continue
             rows.append([])
         rows[row].append(pair)
         free[0, row] -= src
         free[1, row] -= tgt
     fullest_first = np.argsort(free[:, : len(rows)].sum(axis=0), kind="stable")
-    return [rows[row] for row in fullest_first]
+    return [rows[row] for row in fullest_first], np.array(waiting, dtype=np.int64)
 
 
 def pad(

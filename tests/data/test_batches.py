@@ -1,0 +1,180 @@
+"""Batches by token budget: nothing lost or doubled, reproducible, resumable, well filled."""
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from allyouneed.config import TrainingConfig
+from allyouneed.data.batches import IGNORE, Batch, Batches, Position, epoch_pairs
+from allyouneed.rows import PADDING, Rows
+from allyouneed.text.tokenizer import BEGIN, END
+
+
+class ToyPairs:
+    """Pairs of given lengths; ids say which pair, which side and which token they are."""
+
+    def __init__(
+        self, lengths: Sequence[tuple[int, int]], weights: Sequence[float] = (1.0,)
+    ) -> None:
+        self.lengths = np.array(lengths, dtype=np.int32).reshape(-1, 2)
+        bounds = np.linspace(0, len(lengths), len(weights) + 1).astype(int).tolist()
+        self.spans = tuple(zip(bounds[:-1], bounds[1:], weights, strict=True))
+
+    def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        src, tgt = (np.arange(n, dtype=np.int64) for n in self.lengths[index])
+        return 1000 * index + 10 + src, 1000 * index + 500 + tgt
+
+
+def lengths(n: int) -> list[tuple[int, int]]:
+    rng = np.random.default_rng(0)
+    src = np.clip(np.exp(rng.normal(2.5, 0.6, n)), 1, 200).astype(int)
+    tgt = np.clip(src * np.exp(rng.normal(0, 0.2, n)), 1, 200).astype(int)
+    return list(zip(src.tolist(), tgt.tolist(), strict=True))
+
+
+def config(batching: str = "packed", batch_tokens: int = 300, **values: int) -> TrainingConfig:
+    return TrainingConfig(
+        batching=batching,  # type: ignore[arg-type]
+        batch_tokens=batch_tokens,
+        row_width=32,
+        **values,  # type: ignore[arg-type]
+    )
+
+
+def sentences(rows: Rows, values: NDArray[np.int64]) -> list[list[int]]:
+    """What stands in the rows, sentence by sentence; checks positions on the way."""
+    found = []
+    for row in range(len(values)):
+        for sentence in range(int(rows.sentence[row].max()) + 1):
+            members = (rows.sentence[row] == sentence).numpy()
+            assert rows.position[row][members].tolist() == list(range(members.sum()))
+            found.append(values[row][members].tolist())
+    return found
+
+
+length_lists = st.lists(st.tuples(st.integers(1, 70), st.integers(1, 70)), min_size=1, max_size=80)
+
+
+@settings(deadline=None)
+@given(
+    length_lists,
+    st.sampled_from(["packed", "padded"]),
+    st.integers(40, 2000),
+    st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    st.integers(0, 3),
+)
+def test_an_epoch_shows_every_pair_as_often_as_it_weighs(
+    pair_lengths: list[tuple[int, int]],
+    batching: str,
+    batch_tokens: int,
+    weights: list[int],
+    epoch: int,
+) -> None:
+    pairs = ToyPairs(pair_lengths, [float(weight) for weight in weights])
+
+    plans = Batches(pairs, config(batching, batch_tokens)).plan_epoch(epoch)
+
+    seen = Counter(index for plan in plans for row in plan.rows for index in row)
+    wanted = {i: weight for start, stop, weight in pairs.spans for i in range(start, stop)}
+    assert seen == wanted
+
+
+@settings(deadline=None)
+@given(length_lists, st.sampled_from(["packed", "padded"]), st.integers(40, 2000))
+def test_a_batch_stays_within_its_budget_and_its_rows_hold_what_they_name(
+    pair_lengths: list[tuple[int, int]], batching: str, batch_tokens: int
+) -> None:
+    pairs = ToyPairs(pair_lengths)
+
+    for plan in Batches(pairs, config(batching, batch_tokens)).plan_epoch(0):
+        assert len(plan.rows) <= plan.n_rows
+        widest = max(plan.src_width, plan.tgt_width)
+        assert plan.n_rows == 1 or plan.n_rows * widest <= batch_tokens
+        for row in plan.rows:
+            src, tgt = (pairs.lengths[row] + 1).sum(axis=0)
+            assert src <= plan.src_width
+            assert tgt <= plan.tgt_width
+
+
+@pytest.mark.parametrize("batching", ["packed", "padded"])
+def test_a_batch_holds_both_sides_with_their_marks(batching: str) -> None:
+    pairs = ToyPairs(lengths(50))
+
+    for batch, _ in itertools.islice(Batches(pairs, config(batching)).starting_at(Position()), 5):
+        wanted = [pairs.pair(index) for index in batch.pairs]
+        assert sentences(batch.src, batch.src.ids.numpy()) == [[*s, END] for s, _ in wanted]
+        assert sentences(batch.tgt, batch.tgt.ids.numpy()) == [[BEGIN, *t] for _, t in wanted]
+        assert sentences(batch.tgt, batch.labels.numpy()) == [[*t, END] for _, t in wanted]
+        assert (batch.labels == IGNORE).equal(batch.tgt.sentence == PADDING)
+        assert batch.n_src_tokens == sum(len(s) + 1 for s, _ in wanted)
+        assert batch.n_tgt_tokens == sum(len(t) + 1 for _, t in wanted)
+
+
+def test_epochs_differ_and_are_reproducible() -> None:
+    first, again = (Batches(ToyPairs(lengths(200)), config()) for _ in range(2))
+    other_seed = Batches(ToyPairs(lengths(200)), config(seed=2))
+
+    assert list(first.plan_epoch(1)) == list(again.plan_epoch(1))
+    assert list(first.plan_epoch(1)) != list(first.plan_epoch(2))
+    assert list(first.plan_epoch(1)) != list(other_seed.plan_epoch(1))
+
+
+@pytest.mark.parametrize("batching", ["packed", "padded"])
+def test_going_on_from_any_position_gives_the_rest(batching: str) -> None:
+    batches = Batches(ToyPairs(lengths(120)), config(batching))
+
+    def members(position: Position, n: int) -> list[list[int]]:
+        return [batch.pairs for batch, _ in itertools.islice(batches.starting_at(position), n)]
+
+    whole = members(Position(), 25)  # more than one epoch
+    positions = [p for _, p in itertools.islice(batches.starting_at(Position()), 25)]
+    assert positions[-1].epoch > 0
+    for made in (1, 7, 15, 24):
+        assert members(positions[made - 1], 25 - made) == whole[made:]
+
+
+def test_half_a_weight_shows_each_pair_in_every_other_epoch() -> None:
+    epochs = [epoch_pairs([(10, 20, 0.5)], seed=1, epoch=epoch) for epoch in range(4)]
+
+    assert [len(set(pairs)) for pairs in epochs] == [5] * 4
+    assert sorted(np.concatenate(epochs[:2])) == list(range(10, 20))
+    assert Counter(np.concatenate(epochs).tolist()) == Counter(list(range(10, 20)) * 2)
+
+
+def test_packed_batches_waste_little_and_have_few_shapes() -> None:
+    pairs = ToyPairs(lengths(3000))
+    plans = list(Batches(pairs, config(batch_tokens=1024)).plan_epoch(0))
+
+    room = sum(plan.n_rows * (plan.src_width + plan.tgt_width) for plan in plans)
+    assert (pairs.lengths + 1).sum() / room > 0.85
+    assert all(plan.src_width == plan.tgt_width for plan in plans)
+    shapes = {(plan.n_rows, plan.src_width) for plan in plans}
+    assert shapes <= {(1024 // width, width) for width in (32, 64, 128, 256)}
+
+
+def test_padded_batches_hold_similar_lengths() -> None:
+    pairs = ToyPairs(lengths(3000))
+    plans = Batches(pairs, config("padded", batch_tokens=1024)).plan_epoch(0)
+
+    spreads = [np.ptp(pairs.lengths[[i for row in plan.rows for i in row], 0]) for plan in plans]
+    assert np.mean(spreads) < np.ptp(pairs.lengths[:, 0]) / 10
+
+
+@pytest.mark.parametrize("batching", ["packed", "padded"])
+def test_no_batch_needs_more_memory_than_the_largest(batching: str) -> None:
+    batches = Batches(ToyPairs(lengths(500)), config(batching))
+
+    def cost(batch: Batch) -> int:
+        n_rows, width = batch.src.ids.shape
+        return n_rows * width * width
+
+    largest = cost(batches.largest())
+    stream = batches.starting_at(Position())
+    epoch = itertools.takewhile(lambda item: item[1].epoch == 0, stream)
+    assert max(cost(batch) for batch, _ in epoch) <= largest
