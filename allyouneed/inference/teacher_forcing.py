@@ -1,0 +1,49 @@
+"""What the model makes of given translations: their probabilities, and who attended to whom.
+
+Ids come without marks. Shapes: B pairs, T target tokens, S source tokens, V vocabulary.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from allyouneed.model.transformer import Transformer
+from allyouneed.rows import PADDING, Rows, one_sentence_a_row
+from allyouneed.text.tokenizer import BEGIN, END, PAD
+
+Ids = Sequence[int]
+Alignment = list[tuple[int, int]]  # (place in the target, place in the source)
+
+
+@torch.inference_mode()
+def token_log_probs(
+    model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]
+) -> list[list[float]]:
+    """log P of every target token and, last, of the end mark."""
+    src, tgt = _rows(model, sources, [[BEGIN, *target] for target in targets])
+    _, following = _rows(model, sources, [[*target, END] for target in targets])
+    log_probs = model(src, tgt).float().log_softmax(-1)  # (B, T, V)
+    chosen = log_probs.gather(-1, following.ids.unsqueeze(-1)).squeeze(-1).tolist()
+    return [row[: len(target) + 1] for row, target in zip(chosen, targets, strict=True)]
+
+
+@torch.inference_mode()
+def align(model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Alignment]:
+    """For each target token, in order: (its place, the place of the source token it comes from).
+
+    That is the source token, end mark aside, which the step that made the target token attended
+    to most, in the mean over the heads of the last decoder layer but one: the layer in which
+    encoder-decoder attention was found to come nearest to word alignment (Garg et al., 2019).
+    """
+    src, tgt = _rows(model, sources, [[BEGIN, *target] for target in targets])
+    layers = model.attention_maps(src, tgt).memory
+    weights = layers[max(0, len(layers) - 2)].mean(1)  # (B, T, S)
+    weights = weights.masked_fill(((src.ids == END) | (src.sentence == PADDING))[:, None], -1)
+    best = weights.argmax(-1).tolist()
+    return [list(enumerate(row[: len(target)])) for row, target in zip(best, targets, strict=True)]
+
+
+def _rows(model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]) -> tuple[Rows, Rows]:
+    device = next(model.parameters()).device
+    src = one_sentence_a_row([[*source, END] for source in sources], PAD)
+    return src.to(device), one_sentence_a_row(targets, PAD).to(device)

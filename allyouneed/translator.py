@@ -1,0 +1,305 @@
+"""Text to translations: the facade over tokenizer, model and search.
+
+>>> translator = Translator.load()
+>>> translator.translate(["A man rides a bicycle."])[0].text
+'Ein Mann fährt Fahrrad.'
+"""
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from allyouneed.checkpoint import CONFIG, Manifest, load_model
+from allyouneed.errors import CheckpointError, ConfigError, DataError
+from allyouneed.inference.batches import by_length
+from allyouneed.inference.hypotheses import Hypothesis, penalty
+from allyouneed.inference.search import Limits, search
+from allyouneed.inference.strategies import BeamSearch, Strategy
+from allyouneed.inference.teacher_forcing import Alignment, align, token_log_probs
+from allyouneed.inference.translations import Candidate, Score, Translation
+from allyouneed.model.transformer import Transformer
+from allyouneed.text.normalize import normalize
+from allyouneed.text.sentences import Document, split_to_fit
+from allyouneed.text.tokenizer import END, Tokenizer
+
+__all__ = [
+    "Candidate",
+    "Score",
+    "Translation",
+    "Translator",
+    "find_model",
+    "pick_device",
+    "shipped_models",
+]
+
+PRETRAINED = Path(__file__).parent / "pretrained"
+
+
+@dataclass
+class _Part:
+    """As much of a text as the model takes at once, and what became of it."""
+
+    ids: list[int]
+    prefix: list[int]
+    hypotheses: list[Hypothesis] = field(default_factory=list)
+    alignment: Alignment = field(default_factory=list)
+
+
+class Translator:
+    """A model that takes and gives text; `batch_tokens` is how much it takes at once."""
+
+    def __init__(
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        manifest: Manifest,
+        batch_tokens: int | None = None,
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.manifest = manifest
+        on_cpu = next(model.parameters()).device.type == "cpu"
+        self.batch_tokens = batch_tokens or (2_000 if on_cpu else 16_000)
+
+    @classmethod
+    def load(cls, model: str | Path | None = None, device: str = "auto") -> "Translator":
+        """`model` is a folder or the name of a shipped model; None takes the first of those."""
+        return cls(*load_model(find_model(model), pick_device(device)))
+
+    @property
+    def source_language(self) -> str:
+        return self.manifest.source_language
+
+    @property
+    def target_language(self) -> str:
+        return self.manifest.target_language
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        strategy: Strategy | None = None,
+        limits: Limits | None = None,
+        n_best: int = 1,
+        prefixes: Sequence[str] | None = None,
+        alignments: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Translation]:
+        """Translate sentences, in their order.
+
+        Strategy and limits are the model's own unless given. `prefixes` are what each translation
+        must begin with. `progress` hears how many more texts are done. Too long a text is
+        translated in parts; a blank one stays blank.
+        """
+        decoding = self.manifest.decoding
+        strategy = strategy or BeamSearch(decoding.beam_size, decoding.length_penalty)
+        limits = limits or Limits(decoding.max_extra_tokens)
+        divided = [
+            self._divide(text, prefix)
+            for text, prefix in zip(texts, prefixes or [""] * len(texts), strict=True)
+        ]
+        n_done = 0
+        with _evaluating(self.model):
+            for batch in self._batches(list(itertools.chain.from_iterable(divided))):
+                self._translate_batch(batch, strategy, limits, n_best, alignments)
+                if progress is not None:
+                    n_done_before = n_done
+                    n_done = sum(all(part.hypotheses for part in parts) for parts in divided)
+                    progress(n_done - n_done_before)
+        return [
+            self._translation(text, parts, strategy.length_penalty, alignments)
+            for text, parts in zip(texts, divided, strict=True)
+        ]
+
+    def stream(
+        self,
+        lines: Iterable[str],
+        *,
+        window: int = 1000,
+        strategy: Strategy | None = None,
+        limits: Limits | None = None,
+        n_best: int = 1,
+        alignments: bool = False,
+    ) -> Iterator[Translation]:
+        """Translate what may never end, `window` lines at a time, in its order."""
+        remaining = iter(lines)
+        while texts := list(itertools.islice(remaining, window)):
+            yield from self.translate(
+                texts, strategy=strategy, limits=limits, n_best=n_best, alignments=alignments
+            )
+
+    def translate_document(
+        self,
+        text: str,
+        *,
+        strategy: Strategy | None = None,
+        limits: Limits | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> str:
+        """Translate the sentences of a text and leave what stands between them as it is."""
+        document = Document.parse(text, self.source_language)
+        translations = self.translate(
+            document.sentences, strategy=strategy, limits=limits, progress=progress
+        )
+        return document.rebuild([translation.text for translation in translations])
+
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Score]:
+        """How probable each target is as the translation of its source."""
+        if len(sources) != len(targets):
+            raise DataError(
+                f"{len(sources)} sources and {len(targets)} targets; they must be as many"
+            )
+        source_ids = self.tokenizer.encode_batch(sources)
+        target_ids = self.tokenizer.encode_batch(targets)
+        lengths = [1 + max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
+        if lengths and max(lengths) > (self.model.max_length or math.inf):
+            raise DataError(
+                f"pair {1 + lengths.index(max(lengths))} has {max(lengths)} tokens, and the model "
+                f"knows {self.model.max_length} positions; leave it out"
+            )
+        log_probs: list[list[float]] = [[]] * len(lengths)
+        with _evaluating(self.model):
+            for places in by_length(lengths, self.batch_tokens):
+                batch = (
+                    [source_ids[place] for place in places],
+                    [target_ids[place] for place in places],
+                )
+                for place, row in zip(places, token_log_probs(self.model, *batch), strict=True):
+                    log_probs[place] = row
+        return [self._score(*target) for target in zip(target_ids, log_probs, strict=True)]
+
+    @property
+    def _longest_part(self) -> int:
+        """The most tokens, without the end mark, that the model takes at once."""
+        known = self.model.max_length or self.manifest.max_source_tokens
+        return max(1, min(known, self.manifest.max_source_tokens) - 1)
+
+    def _divide(self, text: str, prefix: str) -> list[_Part]:
+        def fits(part: str) -> bool:
+            return len(self.tokenizer.encode(part)) <= self._longest_part
+
+        ids = self.tokenizer.encode_batch(split_to_fit(normalize(text), fits))
+        parts = [_Part(part, []) for part in ids if part]
+        if parts:
+            parts[0].prefix = self.tokenizer.encode(prefix)
+        return parts
+
+    def _batches(self, parts: Sequence[_Part]) -> Iterator[list[_Part]]:
+        lengths = [len(part.ids) + 1 for part in parts]
+        for places in by_length(lengths, self.batch_tokens):
+            yield [parts[place] for place in places]
+
+    def _translate_batch(
+        self,
+        batch: Sequence[_Part],
+        strategy: Strategy,
+        limits: Limits,
+        n_best: int,
+        alignments: bool,
+    ) -> None:
+        sources, prefixes = [part.ids for part in batch], [part.prefix for part in batch]
+        found = search(self.model, sources, strategy, limits, n_best, prefixes)
+        for part, hypotheses in zip(batch, found, strict=True):
+            part.hypotheses = hypotheses
+        if alignments:
+            best = [part.hypotheses[0].ids for part in batch]
+            for part, alignment in zip(batch, align(self.model, sources, best), strict=True):
+                part.alignment = alignment
+
+    def _translation(
+        self, source: str, parts: Sequence[_Part], alpha: float, alignments: bool
+    ) -> Translation:
+        ranks = max((len(part.hypotheses) for part in parts), default=1)
+        candidates = [
+            self._candidate(
+                [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts], alpha
+            )
+            for rank in range(ranks)
+        ]
+        source_ids = [id_ for part in parts for id_ in part.ids]
+        return Translation(
+            source,
+            tuple(self.tokenizer.pieces(source_ids)),
+            tuple(sorted(candidates, key=lambda it: (it.finished, it.score), reverse=True)),
+            _joined_alignment(parts) if alignments else None,
+        )
+
+    def _candidate(self, hypotheses: Sequence[Hypothesis], alpha: float) -> Candidate:
+        """The parts of one text together, scored as if they had been one."""
+        ids = [id_ for hypothesis in hypotheses for id_ in hypothesis.ids]
+        # Normalised, since pieces that stand for bytes can spell line ends and control characters.
+        texts = [normalize(self.tokenizer.decode(hypothesis.ids)) for hypothesis in hypotheses]
+        log_probability = math.fsum(hypothesis.log_probability for hypothesis in hypotheses)
+        length = sum(hypothesis.length for hypothesis in hypotheses)
+        return Candidate(
+            " ".join(texts),
+            tuple(self.tokenizer.pieces(ids)),
+            log_probability / penalty(float(length), alpha),
+            log_probability,
+            all(hypothesis.finished for hypothesis in hypotheses),
+        )
+
+    def _score(self, target: Sequence[int], log_probs: Sequence[float]) -> Score:
+        alpha = self.manifest.decoding.length_penalty
+        return Score(
+            tuple(self.tokenizer.pieces([*target, END])),
+            tuple(log_probs),
+            math.fsum(log_probs) / penalty(float(len(log_probs)), alpha),
+        )
+
+
+def shipped_models() -> list[str]:
+    """The names that `Translator.load` knows."""
+    return sorted(config.parent.name for config in PRETRAINED.glob(f"*/{CONFIG}"))
+
+
+def find_model(model: str | Path | None = None) -> Path:
+    """The folder of a model: `model` itself, or the shipped one of that name."""
+    names = shipped_models()
+    if model is None and names:
+        return PRETRAINED / names[0]
+    if model is not None and Path(model).is_dir():
+        return Path(model)
+    if model in names:
+        return PRETRAINED / str(model)
+    shipped = f"the shipped models are {', '.join(names)}" if names else "no model is shipped"
+    raise CheckpointError(f"{model or 'no model was named'}: not a model folder; {shipped}")
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """The device of that name; "auto" is a GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"device {name} cannot be used here: {reason}; try cpu") from None
+    return torch.device(name)
+
+
+@contextlib.contextmanager
+def _evaluating(model: torch.nn.Module) -> Iterator[None]:
+    """No dropout for a while."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
+
+
+def _joined_alignment(parts: Sequence[_Part]) -> Alignment:
+    """The alignments of parts as places in the whole text."""
+    joined: Alignment = []
+    n_source = 0
+    for part in parts:
+        n_target = len(joined)  # every target token is aligned
+        joined += [(n_target + target, n_source + source) for target, source in part.alignment]
+        n_source += len(part.ids)
+    return joined
