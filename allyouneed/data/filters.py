@@ -127,7 +127,7 @@ def scripts_of(language: str) -> frozenset[str] | None:
     return None
 
 
-def fingerprint(pair: TokenizedPair) -> int:
+def hash_of(pair: TokenizedPair) -> int:
     """64 bits that tell pairs apart; the same in every process, which `hash` is not."""
     text = f"{pair.src}\n{pair.tgt}"  # normalised text has no newline of its own
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")

@@ -26,6 +26,11 @@ Ids = npt.NDArray[np.unsignedinteger[Any]]
 Lengths = npt.NDArray[np.int32]  # (n, 2): source, target
 
 
+def dtype_for(vocab_size: int) -> np.dtype[np.unsignedinteger[Any]]:
+    """The smallest type that holds every id."""
+    return np.dtype(np.uint16 if vocab_size <= 2**16 else np.uint32)
+
+
 @dataclass(frozen=True, kw_only=True)
 class CorpusDescription:
     """One corpus of a prepared folder."""
@@ -44,14 +49,13 @@ class Description:
     vocab_size: int
     fingerprint: str  # of the settings and files that the folder was made from
     corpora: tuple[CorpusDescription, ...]
-    format: int = FORMAT_VERSION
 
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger[Any]]:
-        return np.dtype(np.uint16 if self.vocab_size <= 2**16 else np.uint32)
+        return dtype_for(self.vocab_size)
 
     def save(self, folder: Path) -> None:
-        tree = {**dataclasses.asdict(self), "dtype": self.dtype.name}
+        tree = {"format": FORMAT_VERSION, "dtype": self.dtype.name, **dataclasses.asdict(self)}
         text = json.dumps(tree, indent=2, ensure_ascii=False)
         (folder / DESCRIPTION_FILE).write_text(text + "\n", encoding="utf-8")
 
@@ -60,10 +64,10 @@ class Description:
         path = folder / DESCRIPTION_FILE
         try:
             tree = json.loads(path.read_text(encoding="utf-8"))
-            if tree["format"] != FORMAT_VERSION:
+            if (version := tree.pop("format")) != FORMAT_VERSION:
                 raise DataError(
-                    f"{path}: has format {tree['format']} where this version reads "
-                    f"{FORMAT_VERSION}; run prepare again"
+                    f"{path}: has format {version} where this version reads {FORMAT_VERSION}; "
+                    "run prepare again"
                 )
             del tree["dtype"]  # follows from vocab_size; written for other readers of the folder
             corpora = tuple(CorpusDescription(**corpus) for corpus in tree.pop("corpora"))

@@ -8,7 +8,7 @@ from allyouneed.config import FilterConfig
 from allyouneed.data.filters import (
     PairFilters,
     TokenizedPair,
-    fingerprint,
+    hash_of,
     foreign_share,
     scripts_of,
 )
@@ -103,8 +103,8 @@ def test_an_unknown_language_turns_the_script_filter_off() -> None:
 
 
 @given(st.lists(st.tuples(st.text("ab "), st.text("ab ")), min_size=2, max_size=2, unique=True))
-def test_different_pairs_have_different_fingerprints(pairs: list[tuple[str, str]]) -> None:
-    first, second = (fingerprint(pair(*texts)) for texts in pairs)
+def test_different_pairs_have_different_hashes(pairs: list[tuple[str, str]]) -> None:
+    first, second = (hash_of(pair(*texts)) for texts in pairs)
 
     assert first != second
     assert 0 <= first < 2**64

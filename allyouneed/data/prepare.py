@@ -1,0 +1,253 @@
+"""Corpora -> a prepared folder: learn the vocabulary, then filter, encode and write every pair."""
+
+import contextlib
+import dataclasses
+import hashlib
+import itertools
+import json
+import os
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from allyouneed.config import CorpusConfig, RunConfig
+from allyouneed.data.corpus import Corpus
+from allyouneed.data.encoding import (
+    EXAMPLES_KEPT,
+    Chunk,
+    EncodedChunk,
+    Encoder,
+    Pair,
+    Refusals,
+    encode_chunks,
+)
+from allyouneed.data.filters import DUPLICATE, FILTERS, PairFilters
+from allyouneed.data.shards import (
+    FORMAT_VERSION,
+    CorpusDescription,
+    Description,
+    PreparedData,
+    ShardWriter,
+    dtype_for,
+)
+from allyouneed.errors import ConfigError, DataError
+from allyouneed.text.tokenizer import Tokenizer
+
+TOKENIZER_FILE = "tokenizer.model"
+_CHUNK_PAIRS = 4096
+_BYTES_A_WORKER = 1 << 20  # less than this is encoded before another process has started
+
+# Called with what is being done, the share of it that is done, and the pairs read so far.
+Progress = Callable[[str, float, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusReport:
+    """What became of one corpus, with the first few pairs that each filter took."""
+
+    corpus: CorpusDescription
+    examples: Mapping[str, Sequence[Pair]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepareReport:
+    """What `prepare` read, kept and left out."""
+
+    vocab_size: int
+    corpora: tuple[CorpusReport, ...]
+
+    @property
+    def n_read(self) -> int:
+        return sum(report.corpus.n_read for report in self.corpora)
+
+    @property
+    def n_kept(self) -> int:
+        return sum(report.corpus.n_pairs for report in self.corpora)
+
+
+def prepare(
+    run: RunConfig,
+    folder: Path,
+    *,
+    tokenizer: Tokenizer | None = None,
+    progress: Progress = lambda stage, share, n_pairs: None,
+) -> PrepareReport:
+    """Write `folder` anew, whole or not at all; learn the vocabulary unless one is given."""
+    if not run.data.corpora:
+        raise ConfigError("data.corpora names no corpus; give it at least one")
+    fingerprint = fingerprint_of(run)  # first, so that a file which changes meanwhile is noticed
+    with _replacing(folder) as partial:
+        if tokenizer is None:
+            tokenizer = _learn_tokenizer(run, progress)
+        tokenizer.save(partial / TOKENIZER_FILE)
+        reports = tuple(_write_corpora(run, tokenizer, partial, progress))
+        report = PrepareReport(vocab_size=len(tokenizer), corpora=reports)
+        if report.n_kept == 0:
+            raise DataError(f"the filters took all {report.n_read} pairs; loosen data.filters")
+        Description(
+            vocab_size=len(tokenizer),
+            fingerprint=fingerprint,
+            corpora=tuple(report.corpus for report in reports),
+        ).save(partial)
+    return report
+
+
+def is_prepared(run: RunConfig, folder: Path) -> bool:
+    """Whether `folder` holds whole data made from the very files and settings of `run`."""
+    try:
+        Tokenizer.load(folder / TOKENIZER_FILE)
+        return PreparedData.open(folder).description.fingerprint == fingerprint_of(run)
+    except DataError:
+        return False
+
+
+def fingerprint_of(run: RunConfig) -> str:
+    """Changes with every setting and file that a prepared folder depends on."""
+    depends_on = [
+        FORMAT_VERSION,
+        run.source_language,
+        run.target_language,
+        run.model.vocab_size,
+        run.data.vocab_sample,
+        run.data.character_coverage,
+        dataclasses.asdict(run.data.filters),
+        [(dataclasses.asdict(corpus), _file_states(corpus)) for corpus in run.data.corpora],
+    ]
+    return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()
+
+
+def _file_states(corpus: CorpusConfig) -> list[tuple[int, int] | None]:
+    paths = [Path(name) for name in (corpus.source, corpus.target, corpus.tsv) if name]
+    states = [path.stat() if path.exists() else None for path in paths]
+    return [state and (state.st_size, state.st_mtime_ns) for state in states]
+
+
+def _learn_tokenizer(run: RunConfig, progress: Progress) -> Tokenizer:
+    chunks = _read_chunks(run, "reading text for the vocabulary", progress)
+    sample = _sample(chunks, max(1, run.data.vocab_sample // 2))
+    stage = "learning the vocabulary"  # which cannot say how far it is
+    progress(stage, 0.0, len(sample))
+    tokenizer = Tokenizer.learn(
+        itertools.chain.from_iterable(sample),
+        run.model.vocab_size,
+        character_coverage=run.data.character_coverage,
+    )
+    progress(stage, 1.0, len(sample))
+    return tokenizer
+
+
+def _sample(chunks: Iterable[Chunk], size: int) -> list[Pair]:
+    """`size` pairs, each as likely as any other; the same ones every time."""
+    dice = random.Random(0)
+    sample: list[Pair] = []
+    for n_before, pair in enumerate(itertools.chain.from_iterable(c.pairs for c in chunks)):
+        if n_before < size:
+            sample.append(pair)
+        elif (place := dice.randrange(n_before + 1)) < size:
+            sample[place] = pair
+    return sample
+
+
+def _read_chunks(run: RunConfig, stage: str, progress: Progress) -> Iterator[Chunk]:
+    corpora = [Corpus(config) for config in run.data.corpora]
+    n_bytes = sum(corpus.n_bytes for corpus in corpora)
+    n_pairs = 0
+    for number, corpus in enumerate(corpora):
+        pairs = iter(corpus)
+        while chunk := list(itertools.islice(pairs, _CHUNK_PAIRS)):
+            n_pairs += len(chunk)
+            progress(stage, sum(c.bytes_read for c in corpora) / n_bytes, n_pairs)
+            yield Chunk(number, chunk)
+
+
+def _write_corpora(
+    run: RunConfig, tokenizer: Tokenizer, folder: Path, progress: Progress
+) -> Iterator[CorpusReport]:
+    filters = PairFilters(run.data.filters, run.source_language, run.target_language)
+    chunks = _read_chunks(run, "encoding", progress)
+    encoded = encode_chunks(chunks, Encoder(tokenizer, filters), _n_workers(run))
+    with contextlib.closing(encoded):  # ends the workers, whatever happens here
+        unique = _without_duplicates(encoded, tokenizer) if run.data.filters.duplicates else encoded
+        for number, corpus_chunks in itertools.groupby(unique, lambda chunk: chunk.corpus):
+            with ShardWriter(folder, number, dtype_for(len(tokenizer))) as writer:
+                yield _write_corpus(run.data.corpora[number], corpus_chunks, writer)
+
+
+def _write_corpus(
+    config: CorpusConfig, chunks: Iterable[EncodedChunk], writer: ShardWriter
+) -> CorpusReport:
+    refusals = Refusals()
+    n_read = n_kept = 0
+    for chunk in chunks:
+        writer.write(chunk.ids, chunk.lengths)
+        refusals.update(chunk.refusals)
+        n_read += chunk.n_read
+        n_kept += len(chunk.lengths)
+    description = CorpusDescription(
+        name=config.label,
+        weight=config.weight,
+        n_read=n_read,
+        n_pairs=n_kept,
+        filtered={name: refusals.counts[name] for name in FILTERS},
+    )
+    return CorpusReport(corpus=description, examples=refusals.examples)
+
+
+def _without_duplicates(
+    chunks: Iterable[EncodedChunk], tokenizer: Tokenizer
+) -> Iterator[EncodedChunk]:
+    seen: set[int] = set()
+    for chunk in chunks:
+        is_new = np.zeros(len(chunk.hashes), bool)
+        for row, pair_hash in enumerate(chunk.hashes):
+            if pair_hash not in seen:
+                seen.add(pair_hash)
+                is_new[row] = True
+        yield chunk if is_new.all() else _keep_rows(chunk, is_new, tokenizer)
+
+
+def _keep_rows(
+    chunk: EncodedChunk, is_new: np.ndarray[tuple[int], np.dtype[np.bool_]], tokenizer: Tokenizer
+) -> EncodedChunk:
+    sides = np.split(chunk.ids, np.cumsum(chunk.lengths)[:-1])  # source, target, source, …
+    examples = [
+        (tokenizer.decode(sides[2 * row].tolist()), tokenizer.decode(sides[2 * row + 1].tolist()))
+        for row in np.flatnonzero(~is_new)[:EXAMPLES_KEPT]
+    ]
+    n_duplicates = int((~is_new).sum())
+    chunk.refusals.update(Refusals(Counter({DUPLICATE: n_duplicates}), {DUPLICATE: examples}))
+    is_kept = np.repeat(is_new, chunk.lengths.sum(axis=1))
+    return chunk._replace(ids=chunk.ids[is_kept], lengths=chunk.lengths[is_new])
+
+
+def _n_workers(run: RunConfig) -> int:
+    n_bytes = sum(Corpus(config).n_bytes for config in run.data.corpora)
+    return min(run.data.workers or os.cpu_count() or 1, 1 + n_bytes // _BYTES_A_WORKER)
+
+
+@contextlib.contextmanager
+def _replacing(folder: Path) -> Iterator[Path]:
+    """An empty folder that takes the place of `folder` at the end, or vanishes on any failure."""
+    partial, old = (folder.with_name(f".{folder.name}.{state}") for state in ("partial", "old"))
+    try:
+        if folder.exists() and any(folder.iterdir()) and not (folder / TOKENIZER_FILE).exists():
+            raise DataError(f"{folder}: holds something else than prepared data; move it away")
+        shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed
+        partial.mkdir(parents=True)
+        yield partial
+        if folder.exists():  # a folder that is not empty cannot be replaced in one step
+            folder.rename(old)
+        partial.rename(folder)
+    except OSError as error:
+        raise DataError(
+            f"{folder}: cannot be written: {error}; nothing of it was kept. "
+            "Make room or set another folder"
+        ) from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
