@@ -14,7 +14,7 @@ from allyouneed.errors import ConfigError
 
 def _positive(config: object, *names: str) -> None:
     for name in names:
-        if getattr(config, name) <= 0:
+        if not getattr(config, name) > 0:  # so that not-a-number is refused too
             raise ConfigError(f"{name} is {getattr(config, name)}; it must be more than 0")
 
 
@@ -47,8 +47,7 @@ class ModelConfig:
             _positive(self, "n_decoder_layers")
         if self.d_model % 2:
             raise ConfigError(
-                f"d_model is {self.d_model}; sines and cosines come in pairs, "
-                "so it must be even"
+                f"d_model is {self.d_model}; sines and cosines come in pairs, so it must be even"
             )
 
     @property
@@ -87,8 +86,8 @@ class CorpusConfig:
             self.target is None
         ):
             raise ConfigError(
-                "a corpus is either `source` and `target` (two aligned files) or `tsv` "
-                f"(one file); found source={self.source}, target={self.target}, tsv={self.tsv}"
+                f"source is {self.source}, target is {self.target} and tsv is {self.tsv}; "
+                "a corpus is either source and target (two aligned files) or tsv (one file)"
             )
         _positive(self, "weight")
 
@@ -127,6 +126,15 @@ class DataConfig:
     character_coverage: float = 0.9999  # rarer characters are spelled in bytes
     workers: int | None = None  # processes; None takes every core
 
+    def __post_init__(self) -> None:
+        _positive(self, "vocab_sample")
+        if self.workers is not None:
+            _positive(self, "workers")
+        if not 0 < self.character_coverage <= 1:
+            raise ConfigError(
+                f"character_coverage is {self.character_coverage}; it must be above 0, at most 1"
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
@@ -161,8 +169,13 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         _positive(self, "steps", "batch_tokens", "accumulate", "row_width", "warmup_steps")
         _positive(self, "rate_scale", "log_every", "validate_every", "save_every")
-        _positive(self, "keep_checkpoints", "average")
-        _fraction(self, "label_smoothing")
+        _positive(self, "keep_checkpoints", "average", "adam_epsilon")
+        for name in ("label_smoothing", "adam_beta1", "adam_beta2"):
+            _fraction(self, name)
+        if not 0 <= self.cooldown_steps <= self.steps:
+            raise ConfigError(
+                f"cooldown_steps is {self.cooldown_steps}; it must be from 0 to {self.steps} steps"
+            )
         for name in ("clip_norm", "patience"):
             if getattr(self, name) is not None:
                 _positive(self, name)

@@ -33,7 +33,13 @@ def save_run(run: RunConfig, path: Path) -> None:
     """Write every value of a run, defaults included, so that it can be read back."""
     # asdict leaves tuples, which YAML would tag as Python objects.
     tree = dataclasses.asdict(run, dict_factory=_plain_dict)
-    path.write_text(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    partial = path.with_name(f"{path.name}.partial")
+    text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def run_from_tree(tree: dict[str, Any], where: str) -> RunConfig:
@@ -43,7 +49,7 @@ def run_from_tree(tree: dict[str, Any], where: str) -> RunConfig:
         model = {"preset": model}
     if isinstance(model, dict) and "preset" in model:
         name = model["preset"]
-        if name not in PRESETS:
+        if name not in list(PRESETS):  # a list, since YAML may hold what cannot be hashed
             raise ConfigError(f"{where}: model.preset is {name!r}; there are {', '.join(PRESETS)}")
         values = {key: value for key, value in model.items() if key != "preset"}
         tree = {**tree, "model": {**dataclasses.asdict(PRESETS[name]), **values}}
@@ -53,7 +59,8 @@ def run_from_tree(tree: dict[str, Any], where: str) -> RunConfig:
 def from_tree(cls: type[Config], tree: object, where: str, prefix: str = "") -> Config:
     """Build a dataclass from nested mappings; `where` and `prefix` locate errors."""
     if not isinstance(tree, dict):
-        raise ConfigError(f"{where}: {prefix or 'the file'} must hold keys, found {tree!r:.80}")
+        place = prefix.removesuffix(".") or "the file"
+        raise ConfigError(f"{where}: {place} must hold keys, found {tree!r:.80}")
     types_of = typing.get_type_hints(cls)
     for key in tree:
         if key not in types_of:
@@ -109,10 +116,15 @@ def _apply_override(tree: dict[str, Any], override: str) -> None:
         raise ConfigError(f"{override!r} is not an override; write section.key=value")
     *sections, key = path.split(".")
     for section in sections:
+        if section == "model" and isinstance(tree.get(section), str):
+            tree[section] = {"preset": tree[section]}
         tree = tree.setdefault(section, {})
         if not isinstance(tree, dict):
             raise ConfigError(f"{override!r}: {section} holds one value, not a section")
-    tree[key] = yaml.safe_load(text)
+    try:
+        tree[key] = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ConfigError(f"{override!r}: {text!r} is not a YAML value") from None
 
 
 def _plain_dict(items: list[tuple[str, Any]]) -> dict[str, Any]:
