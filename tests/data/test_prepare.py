@@ -1,0 +1,265 @@
+"""Preparation: every pair that passes the filters, once, in order; a whole folder or none."""
+
+import dataclasses
+import errno
+import multiprocessing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from allyouneed.config import CorpusConfig, DataConfig, FilterConfig, ModelConfig, RunConfig
+from allyouneed.data import encoding
+from allyouneed.data import prepare as preparation
+from allyouneed.data.prepare import TOKENIZER_FILE, is_prepared, prepare
+from allyouneed.data.shards import PreparedData, ShardWriter
+from allyouneed.errors import ConfigError, DataError
+from allyouneed.text.tokenizer import Tokenizer
+
+Pair = tuple[str, str]
+PAIRS: list[Pair] = [
+    (f"the cat saw {number} big dogs", f"die Katze sah {number} große Hunde")
+    for number in range(50)
+]
+
+
+def write_tsv(path: Path, pairs: list[Pair]) -> CorpusConfig:
+    path.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
+    return CorpusConfig(tsv=str(path))
+
+
+def make_run(*corpora: CorpusConfig, workers: int = 1, **filters: Any) -> RunConfig:
+    return RunConfig(
+        model=ModelConfig(vocab_size=310),
+        data=DataConfig(corpora=corpora, workers=workers, filters=FilterConfig(**filters)),
+    )
+
+
+def prepared_texts(folder: Path) -> list[Pair]:
+    data, tokenizer = PreparedData.open(folder), Tokenizer.load(folder / TOKENIZER_FILE)
+    pairs = (data.pair(index) for index in range(len(data)))
+    return [(tokenizer.decode(src.tolist()), tokenizer.decode(tgt.tolist())) for src, tgt in pairs]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_good_pairs_are_kept_in_order_and_normalised(tmp_path: Path) -> None:
+    corpus = write_tsv(tmp_path / "c.tsv", [(f" {src}  x", f"{tgt}\u200b x") for src, tgt in PAIRS])
+
+    report = prepare(make_run(corpus), tmp_path / "data")
+
+    assert prepared_texts(tmp_path / "data") == [(f"{src} x", f"{tgt} x") for src, tgt in PAIRS]
+    assert (report.n_read, report.n_kept, report.vocab_size) == (50, 50, 310)
+
+
+def test_each_filter_is_counted_with_examples_for_each_corpus(tmp_path: Path) -> None:
+    bad: dict[str, Pair] = {
+        "empty": ("", "leer"),
+        "too long": ("cat " * 300, "Katze " * 300),
+        "length ratio": ("the cat", "die Katze sah die Katze und die Hunde"),
+        "copy": ("the cat", "the cat"),
+        "wrong script": ("the cat", "кошка"),
+        "duplicate": PAIRS[0],
+    }
+    first = write_tsv(tmp_path / "first.tsv", [*PAIRS, *bad.values(), *[("a b", "a b")] * 4])
+    second = write_tsv(tmp_path / "second.tsv", [PAIRS[1], ("new cat", "neue Katze")])
+
+    report = prepare(make_run(first, second), tmp_path / "data")
+
+    counts = [corpus_report.corpus.filtered for corpus_report in report.corpora]
+    assert counts[0] == {**dict.fromkeys(bad, 1), "copy": 5}
+    assert counts[1] == {**dict.fromkeys(bad, 0), "duplicate": 1}
+    examples = report.corpora[0].examples
+    assert {name: shown[0] for name, shown in examples.items()} == {
+        name: (src.strip(), tgt.strip()) for name, (src, tgt) in bad.items()
+    }
+    assert len(examples["copy"]) == 3
+    assert prepared_texts(tmp_path / "data") == [*PAIRS, ("new cat", "neue Katze")]
+    assert PreparedData.open(tmp_path / "data").spans == ((0, 50, 1.0), (50, 51, 1.0))
+
+
+def test_duplicates_stay_when_their_filter_is_off(tmp_path: Path) -> None:
+    corpus = write_tsv(tmp_path / "c.tsv", [*PAIRS, PAIRS[0]])
+
+    prepare(make_run(corpus, duplicates=False), tmp_path / "data")
+
+    assert prepared_texts(tmp_path / "data") == [*PAIRS, PAIRS[0]]
+
+
+def test_the_number_of_workers_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparation, "_CHUNK_PAIRS", 4)
+    monkeypatch.setattr(preparation, "_BYTES_A_WORKER", 1)
+    corpora = [write_tsv(tmp_path / name, [*PAIRS, *PAIRS[:9]]) for name in ("a.tsv", "b.tsv")]
+
+    for workers in (1, 2):
+        prepare(make_run(*corpora, workers=workers), tmp_path / f"data{workers}")
+
+    assert contents(tmp_path / "data1") == contents(tmp_path / "data2")
+    assert multiprocessing.active_children() == []
+
+
+def test_a_little_text_starts_no_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(encoding, "ProcessPoolExecutor", refuse)
+
+    prepare(make_run(write_tsv(tmp_path / "c.tsv", PAIRS), workers=8), tmp_path / "data")
+
+
+def test_a_given_tokenizer_is_used(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.learn(["other words entirely"] * 3, 280)
+
+    report = prepare(
+        make_run(write_tsv(tmp_path / "c.tsv", PAIRS)), tmp_path / "data", tokenizer=tokenizer
+    )
+
+    assert (tmp_path / "data" / TOKENIZER_FILE).read_bytes() == tokenizer.serialized
+    assert report.vocab_size == 280
+
+
+def test_the_vocabulary_is_learned_from_a_sample_of_every_corpus(tmp_path: Path) -> None:
+    corpora = [
+        write_tsv(tmp_path / f"{letter}.tsv", [(f"{letter} {n}", letter * 3) for n in range(200)])
+        for letter in "xyz"
+    ]
+    run = make_run(*corpora)
+    data = dataclasses.replace(run.data, vocab_sample=120, character_coverage=1.0)
+    run = dataclasses.replace(run, data=data, model=ModelConfig(vocab_size=285))
+
+    prepare(run, tmp_path / "data")
+
+    tokenizer = Tokenizer.load(tmp_path / "data" / TOKENIZER_FILE)
+    assert {"x", "y", "z"} <= set(tokenizer.pieces(range(len(tokenizer))))
+
+
+def test_a_sample_is_drawn_evenly_and_alike_every_time() -> None:
+    pairs = [(str(number), "") for number in range(10_000)]
+    chunks = [encoding.Chunk(0, pairs[start : start + 100]) for start in range(0, 10_000, 100)]
+
+    sample = preparation._sample(iter(chunks), 1000)
+
+    assert sample == preparation._sample(iter(chunks), 1000)
+    assert len(set(sample)) == 1000
+    mean = np.mean([int(src) for src, _ in sample])
+    assert abs(mean - 5000) < 5 * 10_000 / np.sqrt(12 * 1000)  # five standard errors
+
+
+def test_progress_tells_stages_shares_and_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparation, "_CHUNK_PAIRS", 20)
+    calls: list[tuple[str, float, int]] = []
+
+    prepare(
+        make_run(write_tsv(tmp_path / "c.tsv", PAIRS)),
+        tmp_path / "data",
+        progress=lambda *call: calls.append(call),
+    )
+
+    stages = list(dict.fromkeys(stage for stage, _, _ in calls))
+    assert stages == ["reading text for the vocabulary", "learning the vocabulary", "encoding"]
+    assert calls[-1] == ("encoding", 1.0, 50)
+
+
+def test_data_is_up_to_date_until_a_file_or_a_setting_changes(tmp_path: Path) -> None:
+    corpus = write_tsv(tmp_path / "c.tsv", PAIRS)
+    run, folder = make_run(corpus), tmp_path / "data"
+    assert not is_prepared(run, folder)
+
+    prepare(run, folder)
+
+    assert is_prepared(run, folder)
+    assert is_prepared(make_run(corpus, workers=2), folder)  # which makes no difference
+    assert not is_prepared(make_run(corpus, max_tokens=9), folder)
+    assert not is_prepared(dataclasses.replace(run, model=ModelConfig(vocab_size=300)), folder)
+    assert not is_prepared(dataclasses.replace(run, target_language="ru"), folder)
+    (tmp_path / "c.tsv").write_text("the cat\tdie Katze\n")
+    assert not is_prepared(run, folder)
+    (tmp_path / "c.tsv").unlink()
+    assert not is_prepared(run, folder)
+
+
+@pytest.mark.parametrize("name", [TOKENIZER_FILE, "0.ids", "prepared.json"])
+def test_data_that_lacks_a_file_is_not_up_to_date(tmp_path: Path, name: str) -> None:
+    run = make_run(write_tsv(tmp_path / "c.tsv", PAIRS))
+    prepare(run, tmp_path / "data")
+
+    (tmp_path / "data" / name).unlink()
+
+    assert not is_prepared(run, tmp_path / "data")
+
+
+def test_preparing_again_replaces_the_folder(tmp_path: Path) -> None:
+    prepare(make_run(write_tsv(tmp_path / "c.tsv", PAIRS)), tmp_path / "data")
+
+    prepare(make_run(write_tsv(tmp_path / "c.tsv", PAIRS[:30])), tmp_path / "data")
+
+    assert prepared_texts(tmp_path / "data") == PAIRS[:30]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.tsv", "data"]
+
+
+def test_a_folder_of_other_things_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "thesis.tex").write_text("years of work")
+
+    with pytest.raises(DataError, match="holds something else"):
+        prepare(make_run(write_tsv(tmp_path / "c.tsv", PAIRS)), tmp_path / "data")
+
+    assert (tmp_path / "data" / "thesis.tex").read_text() == "years of work"
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def ctrl_c(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("failure", "seen_as"), [(full_disk, DataError), (ctrl_c, KeyboardInterrupt)]
+)
+def test_a_failure_leaves_the_old_folder_and_nothing_else(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    failure: Callable[..., None],
+    seen_as: type[BaseException],
+) -> None:
+    run = make_run(write_tsv(tmp_path / "c.tsv", PAIRS))
+    prepare(run, tmp_path / "data")
+    before = contents(tmp_path / "data")
+    monkeypatch.setattr(ShardWriter, "write", failure)
+
+    with pytest.raises(seen_as, match="No space left" if seen_as is DataError else None):
+        prepare(run, tmp_path / "data")
+
+    assert contents(tmp_path / "data") == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.tsv", "data"]
+
+
+def test_a_bad_line_late_in_a_corpus_leaves_nothing(tmp_path: Path) -> None:
+    good, bad = write_tsv(tmp_path / "good.tsv", PAIRS), write_tsv(tmp_path / "bad.tsv", PAIRS)
+    with (tmp_path / "bad.tsv").open("ab") as file:
+        file.write(b"\xff\tbad\n")
+    tokenizer = Tokenizer.learn(["cat"] * 3, 264)
+
+    with pytest.raises(DataError, match=r"bad\.tsv, line 51"):
+        prepare(make_run(good, bad), tmp_path / "data", tokenizer=tokenizer)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.tsv", "good.tsv"]
+
+
+def test_no_corpus_and_nothing_left_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"data\.corpora names no corpus"):
+        prepare(make_run(), tmp_path / "data")
+    with pytest.raises(DataError, match="the filters took all 50 pairs"):
+        prepare(make_run(write_tsv(tmp_path / "c.tsv", PAIRS), max_tokens=1), tmp_path / "data")
+
+    assert not (tmp_path / "data").exists()
