@@ -108,14 +108,14 @@ class JsonLog:
     """One JSON object a line, appended to; a resumed run goes on in the same file."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a", encoding="utf-8", buffering=1)
+        self._path = path
 
     def report(self, event: Event) -> None:
         record = {"event": event.name, **dataclasses.asdict(event)}
         if isinstance(event, Stepped | Validated):
             record["perplexity"] = event.perplexity
-        self._file.write(json.dumps(record) + "\n")
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
 
 
 class TensorBoardLog:

@@ -87,6 +87,7 @@ class Trainer:
         )
         self.progress = Progress(data_digest=_digest(data, tokenizer))
         self._unlogged: list[tuple[StepResult, list[Batch]]] = []
+        self._saved: tuple[int, Path] | None = None  # the newest checkpoint and its step
         self._probe_memory(device)
         self._restore()
         self._last_log = time.monotonic()
@@ -173,7 +174,7 @@ class Trainer:
             )
         )
 
-    def save(self) -> Path:
+    def save(self) -> None:
         self.log()  # a loss that is not a number must not reach a checkpoint
         self._count_time()
         path = save_checkpoint(
@@ -185,8 +186,8 @@ class Trainer:
             self.manifest,
             keep=self.run.training.keep_checkpoints,
         )
+        self._saved = self.progress.step, path
         self._report(Saved(step=self.progress.step, path=str(path)))
-        return path
 
     def reason_to_end(self) -> str | None:
         patience = self.run.training.patience
@@ -198,13 +199,13 @@ class Trainer:
 
     def stop(self) -> Stopped:
         """Leave off so that the run can go on later."""
-        stopped = Stopped(step=self.progress.step, path=str(self.save()))
+        stopped = Stopped(step=self.progress.step, path=str(self._newest_checkpoint()))
         self._report(stopped)
         return stopped
 
     def finish(self, reason: str) -> Finished:
         """Average the last checkpoints (section 6.1) into the run's model folder."""
-        self.save()
+        self._newest_checkpoint()
         last = list_checkpoints(self._checkpoints)[-self.run.training.average :]
         self.model.load_state_dict(average_weights(last))
         scores = self._dev_scores(self._dev) if self._dev else None
@@ -236,6 +237,14 @@ class Trainer:
                 "put the data back, or start the new run in a folder of its own"
             )
         self.progress = progress
+        self._saved = progress.step, checkpoints[-1]
+
+    def _newest_checkpoint(self) -> Path:
+        """That of the present step, written if it has not been."""
+        if self._saved is None or self._saved[0] != self.progress.step:
+            self.save()
+        assert self._saved is not None
+        return self._saved[1]
 
     def _probe_memory(self, device: torch.device) -> None:
         if device.type == "cuda":  # a CPU has no memory limit of its own that could be tried

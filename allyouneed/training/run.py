@@ -22,6 +22,7 @@ def train(
     prepare_progress: PrepareProgress = lambda stage, share, n_pairs: None,
 ) -> Finished | Stopped:
     """Make a run, or go on with one that was interrupted."""
+    device = pick_device(run.training.device)  # before the long work, which a mistake would waste
     folder = Path(run.folder)
     prepared = folder / "data"
     if not is_prepared(run, prepared):
@@ -36,7 +37,7 @@ def train(
         run,
         PreparedData.open(prepared),
         tokenizer,
-        pick_device(run.training.device),
+        device,
         [*logs, *listeners],
     )
     return run_steps(trainer, stop_requested)

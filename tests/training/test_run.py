@@ -1,0 +1,179 @@
+"""Whole runs on a toy text: what they leave behind, and how they end."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from allyouneed.checkpoint import average_weights, load_model, load_weights
+from allyouneed.config import CorpusConfig, RunConfig
+from allyouneed.errors import CheckpointError, TrainingError
+from allyouneed.training.checkpoints import MOMENTS, list_checkpoints
+from allyouneed.training.events import Event, Finished, Stopped
+from allyouneed.training.run import train
+
+
+def with_training(run: RunConfig, **values: Any) -> RunConfig:
+    return dataclasses.replace(run, training=dataclasses.replace(run.training, **values))
+
+
+def with_dev(run: RunConfig, dev: CorpusConfig) -> RunConfig:
+    return dataclasses.replace(run, data=dataclasses.replace(run.data, dev=dev))
+
+
+def events(run: RunConfig, kind: str) -> list[dict[str, Any]]:
+    lines = (Path(run.folder) / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    return [record for record in map(json.loads, lines) if record["event"] == kind]
+
+
+class StopAfter:
+    """Asks for a stop once a number of checks has been made, one a step."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def __call__(self) -> bool:
+        self.steps -= 1
+        return self.steps == 0
+
+
+def test_a_run_leaves_the_mean_of_its_last_checkpoints(toy_run: RunConfig) -> None:
+    run = with_training(toy_run, average=2, keep_checkpoints=2)
+
+    outcome = train(run)
+
+    assert isinstance(outcome, Finished)
+    checkpoints = list_checkpoints(Path(run.folder) / "checkpoints")
+    assert [path.name for path in checkpoints] == ["step-00000008", "step-00000012"]
+    model = load_model(Path(outcome.path)).model
+    assert_close(model.state_dict(), average_weights(checkpoints), rtol=0, atol=0)
+
+
+def test_only_checkpoints_that_may_be_gone_on_from_keep_moments(toy_run: RunConfig) -> None:
+    run = with_training(toy_run, save_every=2)
+
+    train(run)
+
+    checkpoints = list_checkpoints(Path(run.folder) / "checkpoints")
+    assert len(checkpoints) == 5
+    kept = [(path / MOMENTS).exists() for path in checkpoints]
+    assert kept == [False, False, False, True, True]
+
+
+def test_a_stopped_run_goes_on_to_the_very_same_weights(toy_run: RunConfig, tmp_path: Path) -> None:
+    straight = dataclasses.replace(toy_run, folder=str(tmp_path / "straight"))
+    train(straight)
+
+    stopped = train(toy_run, stop_requested=StopAfter(5))
+    assert isinstance(stopped, Stopped)
+    assert stopped.step == 5
+    train(toy_run)
+
+    newest = [list_checkpoints(Path(r.folder) / "checkpoints")[-1] for r in (straight, toy_run)]
+    weights, resumed_weights = map(load_weights, newest)
+    assert_close(resumed_weights, weights, rtol=0, atol=0)
+
+
+def test_the_log_tells_loss_rate_and_speed(toy_run: RunConfig) -> None:
+    train(toy_run)
+
+    steps = events(toy_run, "step")
+    assert {3, 6, 9, 12} <= {record["step"] for record in steps}
+    assert steps[-1]["loss"] < steps[0]["loss"]
+    assert all(record["tokens_per_second"] > 0 for record in steps)
+    assert all(record["rate"] > 0 and record["grad_norm"] > 0 for record in steps)
+
+
+def test_validation_scores_the_dev_set_and_keeps_the_best(
+    toy_run: RunConfig, toy_text: CorpusConfig
+) -> None:
+    run = with_training(with_dev(toy_run, toy_text), best_by="loss")
+
+    train(run)
+
+    validations = events(run, "validation")
+    assert [record["step"] for record in validations] == [6, 12]
+    assert validations[1]["loss"] < validations[0]["loss"]
+    assert validations[1]["best"]
+    best, last = (
+        load_weights(Path(run.folder) / "best"),
+        list_checkpoints(Path(run.folder) / "checkpoints")[-1],
+    )
+    assert_close(best, load_weights(last), rtol=0, atol=0)
+
+
+def test_patience_ends_a_run_that_no_longer_gets_better(
+    toy_run: RunConfig, toy_text: CorpusConfig
+) -> None:
+    frozen = with_training(
+        with_dev(toy_run, toy_text), best_by="loss", rate_scale=1e-12, validate_every=1, patience=2
+    )
+
+    outcome = train(frozen)
+
+    assert isinstance(outcome, Finished)
+    assert outcome.step < frozen.training.steps
+    assert "no better validation in 2" in outcome.reason
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_batch(
+    toy_run: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from allyouneed.training import step as step_module
+
+    real_loss, calls = step_module.label_smoothed_loss, []
+
+    def poisoned(logits: Tensor, labels: Tensor, smoothing: float) -> Any:
+        calls.append(labels)
+        factor = torch.nan if len(calls) == 6 else 1.0
+        return real_loss(logits * factor, labels, smoothing)
+
+    monkeypatch.setattr(step_module, "label_smoothed_loss", poisoned)
+    with pytest.raises(TrainingError, match="no longer a number"):
+        train(toy_run)
+
+    folder = Path(toy_run.folder)
+    pairs = (folder / "not-a-number.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(pairs) == (calls[5] == 2).sum()  # one END a target
+    assert [path.name for path in list_checkpoints(folder / "checkpoints")] == ["step-00000004"]
+
+
+def test_a_folder_with_another_model_is_refused(toy_run: RunConfig) -> None:
+    train(with_training(toy_run, steps=4))
+    other = dataclasses.replace(toy_run, model=dataclasses.replace(toy_run.model, d_ff=64))
+
+    with pytest.raises(CheckpointError, match="holds another model"):
+        train(other)
+
+
+def test_a_folder_trained_on_other_text_is_refused(
+    toy_run: RunConfig, toy_text: CorpusConfig
+) -> None:
+    train(with_training(toy_run, steps=4))
+    assert toy_text.source
+    assert toy_text.target
+    for side in (toy_text.source, toy_text.target):
+        lines = Path(side).read_text(encoding="utf-8").splitlines()
+        Path(side).write_text("\n".join(lines[:150]) + "\n", encoding="utf-8")
+
+    with pytest.raises(CheckpointError, match="trained on other data"):
+        train(toy_run)
+
+
+def test_listeners_hear_every_event(toy_run: RunConfig) -> None:
+    heard: list[Event] = []
+
+    class Ear:
+        def report(self, event: Event) -> None:
+            heard.append(event)
+
+    outcome = train(toy_run, [Ear()])
+
+    assert [event.name for event in heard].count("checkpoint") == 3
+    assert heard[0].name == "start"
+    assert heard[-1] == outcome

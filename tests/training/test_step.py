@@ -1,0 +1,127 @@
+"""One training step: accumulation, packing, memory."""
+
+import dataclasses
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.testing import assert_close
+
+from allyouneed.config import ModelConfig, TrainingConfig
+from allyouneed.data.batches import Batch, Batches, Position
+from allyouneed.errors import TrainingError
+from allyouneed.model.transformer import Transformer
+from allyouneed.training.optimizer import make_adam, set_rate
+from allyouneed.training.step import TrainStep
+
+MODEL = ModelConfig(
+    vocab_size=50, n_layers=1, d_model=16, d_ff=32, n_heads=2, d_k=8, d_v=8, dropout=0.0
+)
+TRAINING = TrainingConfig(batch_tokens=128, row_width=32)
+
+
+class RandomPairs:
+    def __init__(self, n: int) -> None:
+        self._rng = np.random.default_rng(0)
+        self.lengths = self._rng.integers(2, 12, (n, 2)).astype(np.int32)
+        self.spans = ((0, n, 1.0),)
+        self._ids = [self._rng.integers(4, 50, lengths.sum()) for lengths in self.lengths]
+
+    def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        src, tgt = np.split(self._ids[index], [self.lengths[index, 0]])
+        return src, tgt
+
+
+def some_batches(config: TrainingConfig, n: int) -> list[Batch]:
+    stream = Batches(RandomPairs(60), config).starting_at(Position())
+    return [batch for batch, _ in itertools.islice(stream, n)]
+
+
+def make_step(config: TrainingConfig = TRAINING) -> tuple[TrainStep, Transformer]:
+    torch.manual_seed(0)
+    model = Transformer(MODEL)
+    optimizer = make_adam(model, config)
+    set_rate(optimizer, 0.01)
+    return TrainStep(model, optimizer, config), model
+
+
+def weights_after(batches: list[Batch], config: TrainingConfig = TRAINING) -> dict[str, Tensor]:
+    step, model = make_step(config)
+    step(batches)
+    return model.state_dict()
+
+
+def test_accumulated_batches_are_one_larger_batch() -> None:
+    small = some_batches(TRAINING, 2)
+    joined = Batch(
+        *(type(small[0].src)(*map(torch.cat, zip(*side, strict=True)))
+          for side in zip(*((b.src, b.tgt) for b in small), strict=True)),
+        labels=torch.cat([b.labels for b in small]),
+        pairs=small[0].pairs + small[1].pairs,
+        n_src_tokens=sum(b.n_src_tokens for b in small),
+        n_tgt_tokens=sum(b.n_tgt_tokens for b in small),
+    )  # fmt: skip
+
+    assert_close(weights_after(small), weights_after([joined]), rtol=1e-4, atol=1e-5)
+
+
+def test_packed_and_padded_batches_of_the_same_pairs_have_the_same_loss() -> None:
+    whole_epoch = dataclasses.replace(TRAINING, batch_tokens=4096)
+    padded_config = dataclasses.replace(whole_epoch, batching="padded")
+    (packed,), (padded,) = some_batches(whole_epoch, 1), some_batches(padded_config, 1)
+    assert sorted(packed.pairs) == sorted(padded.pairs) == list(range(60))
+    step, model = make_step()
+    other_step, other_model = make_step()
+
+    assert_close(step([packed]).loss, other_step([padded]).loss)
+    assert_close(model.state_dict(), other_model.state_dict(), rtol=1e-3, atol=1e-4)
+
+
+def test_steps_lower_the_loss() -> None:
+    step, _ = make_step()
+    batches = some_batches(TRAINING, 1)
+
+    losses = [step(batches).loss.item() for _ in range(30)]
+
+    assert losses[-1] < losses[0] / 2
+
+
+def test_clipping_bounds_what_a_step_uses_but_reports_the_whole_norm() -> None:
+    batches = some_batches(TRAINING, 1)
+    free, clipped = (
+        make_step(dataclasses.replace(TRAINING, clip_norm=norm))[0] for norm in (None, 1e-12)
+    )
+
+    assert_close(free(batches).grad_norm, clipped(batches).grad_norm)
+    # Adam rescales gradients, but not ones that are far below its epsilon.
+    tiny = dataclasses.replace(TRAINING, clip_norm=1e-12)
+    assert_close(weights_after(batches, tiny), make_step()[1].state_dict(), atol=1e-4, rtol=1e-3)
+
+
+def test_probing_the_memory_changes_nothing() -> None:
+    config = dataclasses.replace(MODEL, dropout=0.5)
+    model = Transformer(config)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    step = TrainStep(model, make_adam(model, TRAINING), TRAINING)
+    random_state = torch.get_rng_state()
+
+    step.probe(Batches(RandomPairs(60), TRAINING).largest())
+
+    assert torch.get_rng_state().equal(random_state)
+    assert_close(model.state_dict(), before, rtol=0, atol=0)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_out_of_memory_names_the_setting_to_lower(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_much(*_: Any) -> Tensor:
+        raise torch.OutOfMemoryError
+
+    step, model = make_step()
+    monkeypatch.setattr(model, "encode", too_much)
+
+    with pytest.raises(TrainingError, match=r"lower training\.batch_tokens \(now 128\)"):
+        step.probe(Batches(RandomPairs(60), TRAINING).largest())
