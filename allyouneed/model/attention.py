@@ -16,6 +16,10 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Te
 
     q (B, H, T, d_k), k (B, H, S, d_k), v (B, H, S, d_v) -> (B, H, T, d_v).
     `mask` broadcasts to (B, H, T, S); True may be attended to. A query needs at least one key.
+
+    >>> q, k, v = torch.randn(2, 8, 5, 64), torch.randn(2, 8, 7, 64), torch.randn(2, 8, 7, 32)
+    >>> attention(q, k, v).shape
+    torch.Size([2, 8, 5, 32])
     """
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 

@@ -14,6 +14,9 @@ class SinusoidalPositions(nn.Module):
     """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same.
 
     Computed from the positions themselves, so no length is too long.
+
+    >>> SinusoidalPositions(d_model=512)(torch.tensor([[0, 1, 100_000]])).shape
+    torch.Size([1, 3, 512])
     """
 
     frequencies: Tensor

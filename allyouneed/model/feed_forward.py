@@ -5,7 +5,12 @@ from torch import Tensor, nn
 
 
 class FeedForward(nn.Module):
-    """max(0, x W1 + b1) W2 + b2: equation 2, the same at every position."""
+    """max(0, x W1 + b1) W2 + b2: equation 2, the same at every position.
+
+    >>> import torch
+    >>> FeedForward(d_model=512, d_ff=2048)(torch.randn(2, 7, 512)).shape
+    torch.Size([2, 7, 512])
+    """
 
     def __init__(self, d_model: int, d_ff: int) -> None:
         super().__init__()

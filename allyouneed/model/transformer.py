@@ -17,7 +17,12 @@ from allyouneed.rows import Rows, visible, visible_so_far
 
 
 class Encoder(nn.Module):
-    """N encoder layers, no norm after the last."""
+    """N encoder layers, no norm after the last.
+
+    >>> everything = torch.ones(1, 1, 1, 1, dtype=torch.bool)
+    >>> Encoder(ModelConfig(n_layers=2))(torch.randn(2, 7, 512), everything).shape
+    torch.Size([2, 7, 512])
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -31,7 +36,16 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """N decoder layers, no norm after the last."""
+    """N decoder layers, no norm after the last.
+
+    >>> decoder = Decoder(ModelConfig(n_layers=2))
+    >>> everything = torch.ones(1, 1, 1, 1, dtype=torch.bool)
+    >>> so_far = torch.ones(5, 5, dtype=torch.bool).tril()
+    >>> memory = decoder.read(torch.randn(2, 7, 512))
+    >>> x, past = decoder(torch.randn(2, 5, 512), memory, everything, mask=so_far)
+    >>> x.shape
+    torch.Size([2, 5, 512])
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

@@ -16,7 +16,7 @@ from torch.testing import assert_close
 from allyouneed.model import LearnedPositions, SinusoidalPositions, TiedEmbedding, Transformer
 
 D_MODEL = 16
-ANGLE_PRECISION = 2**-22  # of float32, relative to the angle: two roundings and some room
+ANGLE_PRECISION = 2**-23  # of float32: half of it for the frequency, half for the product
 
 
 def exact_positions(*positions: int) -> Tensor:
