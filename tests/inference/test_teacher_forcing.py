@@ -1,0 +1,59 @@
+import math
+
+import torch
+from tiny_models import random_transformer
+
+from allyouneed.inference.batches import by_length
+from allyouneed.inference.teacher_forcing import align, token_log_probs
+from allyouneed.rows import one_sentence_a_row
+from allyouneed.text.tokenizer import BEGIN, END
+
+SOURCES = [[3, 4, 5], [5], [4, 4, 3, 5]]
+TARGETS: list[tuple[int, ...]] = [(4,), (3, 3, 5), ()]
+
+
+def test_log_probabilities_are_those_of_the_softmax_after_each_token() -> None:
+    model = random_transformer()
+
+    for source, target in zip(SOURCES, TARGETS, strict=True):
+        logits = model(one_sentence_a_row([[*source, END]]), one_sentence_a_row([[BEGIN, *target]]))
+        log_probs = logits[0].log_softmax(-1).tolist()
+        expected = [log_probs[i][id_] for i, id_ in enumerate((*target, END))]
+        [found] = token_log_probs(model, [source], [target])
+        assert all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(found, expected, strict=True))
+
+
+def test_pairs_beside_a_pair_change_nothing() -> None:
+    model = random_transformer()
+    alone = [
+        token_log_probs(model, [source], [target])[0]
+        for source, target in zip(SOURCES, TARGETS, strict=True)
+    ]
+
+    together = token_log_probs(model, SOURCES, TARGETS)
+
+    assert list(map(len, together)) == [2, 4, 1]
+    for row, expected in zip(together, alone, strict=True):
+        torch.testing.assert_close(torch.tensor(row), torch.tensor(expected))
+
+
+def test_alignment_follows_the_mean_attention_of_the_last_layer_but_one() -> None:
+    model = random_transformer()
+    alignments = align(model, SOURCES, TARGETS)
+
+    for source, target, alignment in zip(SOURCES, TARGETS, alignments, strict=True):
+        src = one_sentence_a_row([[*source, END]])
+        maps = model.attention_maps(src, one_sentence_a_row([[BEGIN, *target]]))
+        weights = maps.memory[-2].mean(1)[0, : len(target), : len(source)]
+        assert alignment == list(enumerate(weights.argmax(-1).tolist()))
+
+
+def test_batches_hold_every_place_once_within_the_budget() -> None:
+    lengths = [5, 1, 9, 30, 2, 9, 1, 4]
+
+    batches = by_length(lengths, budget=20)
+
+    assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * max(lengths[place] for place in batch) <= 20
+    assert batches[:2] == [[3], [2, 5]]
