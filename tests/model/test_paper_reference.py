@@ -52,6 +52,8 @@ def test_attention_maps_of_all_kinds_are_those_of_the_equations(config: ModelCon
 
     maps = model.attention_maps(SRC, TGT)
 
+    depths = (config.n_layers, config.decoder_layers, config.decoder_layers)
+    assert tuple(map(len, maps)) == depths
     for kind in ("encoder", "decoder", "memory"):
         for row, expected in enumerate(reference_passes(model)):
             for ours, weights in zip(getattr(maps, kind), getattr(expected, kind), strict=True):
