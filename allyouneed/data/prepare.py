@@ -5,8 +5,8 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import math
 import os
-import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -128,29 +128,19 @@ def _file_states(corpus: CorpusConfig) -> list[tuple[int, int] | None]:
 
 
 def _learn_tokenizer(run: RunConfig, progress: Progress) -> Tokenizer:
-    chunks = _read_chunks(run, "reading text for the vocabulary", progress)
-    sample = _sample(chunks, max(1, run.data.vocab_sample // 2))
-    stage = "learning the vocabulary"  # which cannot say how far it is
-    progress(stage, 0.0, len(sample))
+    n_pairs = sum(len(chunk.pairs) for chunk in _read_chunks(run, "counting pairs", progress))
+    step = math.ceil(2 * n_pairs / run.data.vocab_sample)
+
+    def sample() -> Iterator[str]:
+        for chunk in _read_chunks(run, "counting words", progress):
+            yield from itertools.chain.from_iterable(chunk.pairs[::step])
+        progress("learning the vocabulary", 0.0, n_pairs)
+
     tokenizer = Tokenizer.learn(
-        itertools.chain.from_iterable(sample),
-        run.model.vocab_size,
-        character_coverage=run.data.character_coverage,
+        sample(), run.model.vocab_size, character_coverage=run.data.character_coverage
     )
-    progress(stage, 1.0, len(sample))
+    progress("learning the vocabulary", 1.0, n_pairs)
     return tokenizer
-
-
-def _sample(chunks: Iterable[Chunk], size: int) -> list[Pair]:
-    """`size` pairs, each as likely as any other; the same ones every time."""
-    dice = random.Random(0)
-    sample: list[Pair] = []
-    for n_before, pair in enumerate(itertools.chain.from_iterable(c.pairs for c in chunks)):
-        if n_before < size:
-            sample.append(pair)
-        elif (place := dice.randrange(n_before + 1)) < size:
-            sample[place] = pair
-    return sample
 
 
 def _read_chunks(run: RunConfig, stage: str, progress: Progress) -> Iterator[Chunk]:

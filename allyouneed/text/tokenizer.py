@@ -6,6 +6,7 @@ which the vocabulary lacks is spelled in bytes and `UNKNOWN` never comes out of 
 
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -28,10 +29,16 @@ class Tokenizer:
         cls, sentences: Iterable[str], vocab_size: int, *, character_coverage: float = 0.9999
     ) -> "Tokenizer":
         """Learn exactly `vocab_size` pieces; the same sentences give the same pieces."""
+        # BPE never looks beyond a word, so words with their counts teach it the same pieces as the
+        # sentences do, in a fraction of the memory.
+        counts: Counter[str] = Counter()
+        for sentence in sentences:
+            counts.update(normalize(sentence).split())
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=map(normalize, sentences),
+                sentence_iterator=(f"{word}\t{count}" for word, count in counts.items()),
+                input_format="tsv",
                 model_writer=model,
                 model_type="bpe",
                 vocab_size=vocab_size,

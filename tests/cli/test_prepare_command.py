@@ -44,7 +44,8 @@ def test_counts_and_examples_are_shown(run_file: Path) -> None:
 
 def test_stages_are_told_on_the_error_stream_without_a_terminal(run_file: Path) -> None:
     assert invoke(str(run_file)).stderr.splitlines() == [
-        "reading text for the vocabulary",
+        "counting pairs",
+        "counting words",
         "learning the vocabulary",
         "encoding",
     ]

@@ -3,11 +3,10 @@
 import dataclasses
 import errno
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from allyouneed.config import CorpusConfig, DataConfig, FilterConfig, ModelConfig, RunConfig
@@ -23,6 +22,7 @@ PAIRS: list[Pair] = [
     (f"the cat saw {number} big dogs", f"die Katze sah {number} große Hunde")
     for number in range(50)
 ]
+TOKENIZER = Tokenizer.learn(["other words entirely"] * 3, 280)
 
 
 def write_tsv(path: Path, pairs: list[Pair]) -> CorpusConfig:
@@ -114,41 +114,38 @@ def test_a_little_text_starts_no_processes(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_given_tokenizer_is_used(tmp_path: Path) -> None:
-    tokenizer = Tokenizer.learn(["other words entirely"] * 3, 280)
-
     report = prepare(
-        make_run(write_tsv(tmp_path / "c.tsv", PAIRS)), tmp_path / "data", tokenizer=tokenizer
+        make_run(write_tsv(tmp_path / "c.tsv", PAIRS)), tmp_path / "data", tokenizer=TOKENIZER
     )
 
-    assert (tmp_path / "data" / TOKENIZER_FILE).read_bytes() == tokenizer.serialized
+    assert (tmp_path / "data" / TOKENIZER_FILE).read_bytes() == TOKENIZER.serialized
     assert report.vocab_size == 280
 
 
-def test_the_vocabulary_is_learned_from_a_sample_of_every_corpus(tmp_path: Path) -> None:
+def test_the_vocabulary_is_learned_from_evenly_spread_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+
+    def learn(sentences: Iterable[str], *_: object, **__: object) -> Tokenizer:
+        heard.extend(sentences)
+        return TOKENIZER
+
+    monkeypatch.setattr(Tokenizer, "learn", learn)
     corpora = [
-        write_tsv(tmp_path / f"{letter}.tsv", [(f"{letter} {n}", letter * 3) for n in range(200)])
-        for letter in "xyz"
+        write_tsv(
+            tmp_path / f"{name}.tsv", [(f"{name}{n}", f"{name.upper()}{n}") for n in range(5)]
+        )
+        for name in "ab"
     ]
     run = make_run(*corpora)
-    data = dataclasses.replace(run.data, vocab_sample=120, character_coverage=1.0)
-    run = dataclasses.replace(run, data=data, model=ModelConfig(vocab_size=285))
 
-    prepare(run, tmp_path / "data")
+    prepare(
+        dataclasses.replace(run, data=dataclasses.replace(run.data, vocab_sample=9)),
+        tmp_path / "data",
+    )
 
-    tokenizer = Tokenizer.load(tmp_path / "data" / TOKENIZER_FILE)
-    assert {"x", "y", "z"} <= set(tokenizer.pieces(range(len(tokenizer))))
-
-
-def test_a_sample_is_drawn_evenly_and_alike_every_time() -> None:
-    pairs = [(str(number), "") for number in range(10_000)]
-    chunks = [encoding.Chunk(0, pairs[start : start + 100]) for start in range(0, 10_000, 100)]
-
-    sample = preparation._sample(iter(chunks), 1000)
-
-    assert sample == preparation._sample(iter(chunks), 1000)
-    assert len(set(sample)) == 1000
-    mean = np.mean([int(src) for src, _ in sample])
-    assert abs(mean - 5000) < 5 * 10_000 / np.sqrt(12 * 1000)  # five standard errors
+    assert heard == ["a0", "A0", "a3", "A3", "b0", "B0", "b3", "B3"]
 
 
 def test_progress_tells_stages_shares_and_pairs(
@@ -163,9 +160,14 @@ def test_progress_tells_stages_shares_and_pairs(
         progress=lambda *call: calls.append(call),
     )
 
-    stages = list(dict.fromkeys(stage for stage, _, _ in calls))
-    assert stages == ["reading text for the vocabulary", "learning the vocabulary", "encoding"]
-    assert calls[-1] == ("encoding", 1.0, 50)
+    reading = [(1.0, 20), (1.0, 40), (1.0, 50)]  # the file is so small that it is read at once
+    assert calls == [
+        *(("counting pairs", *call) for call in reading),
+        *(("counting words", *call) for call in reading),
+        ("learning the vocabulary", 0.0, 50),
+        ("learning the vocabulary", 1.0, 50),
+        *(("encoding", *call) for call in reading),
+    ]
 
 
 def test_data_is_up_to_date_until_a_file_or_a_setting_changes(tmp_path: Path) -> None:
@@ -248,10 +250,8 @@ def test_a_bad_line_late_in_a_corpus_leaves_nothing(tmp_path: Path) -> None:
     good, bad = write_tsv(tmp_path / "good.tsv", PAIRS), write_tsv(tmp_path / "bad.tsv", PAIRS)
     with (tmp_path / "bad.tsv").open("ab") as file:
         file.write(b"\xff\tbad\n")
-    tokenizer = Tokenizer.learn(["cat"] * 3, 264)
-
     with pytest.raises(DataError, match=r"bad\.tsv, line 51"):
-        prepare(make_run(good, bad), tmp_path / "data", tokenizer=tokenizer)
+        prepare(make_run(good, bad), tmp_path / "data", tokenizer=TOKENIZER)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.tsv", "good.tsv"]
 

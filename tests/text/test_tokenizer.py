@@ -70,6 +70,28 @@ def test_the_same_text_gives_the_same_vocabulary_of_the_size_asked_for() -> None
     assert len(again) == 310
 
 
+def test_counted_words_teach_the_same_pieces_as_sentences() -> None:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=310,
+        character_coverage=0.9999,
+        byte_fallback=True,
+        split_digits=True,
+        normalization_rule_name="identity",
+        pad_id=PAD,
+        bos_id=BEGIN,
+        eos_id=END,
+        unk_id=UNKNOWN,
+        minloglevel=2,
+    )
+    by_sentences = Tokenizer.from_bytes(model.getvalue())
+
+    assert by_sentences.pieces(range(310)) == TOKENIZER.pieces(range(310))
+
+
 def test_rare_characters_are_spelled_in_bytes_when_coverage_is_low() -> None:
     sentences = ["aaaa bbbb abab baba " * 50, "ж"]
 
