@@ -118,16 +118,16 @@ def test_a_beam_as_wide_as_the_space_searches_all_of_it(seed: int, alpha: float)
 
 @settings(deadline=None, max_examples=40)
 @given(
-    logits=st.lists(st.floats(-4, 4, width=32), min_size=36, max_size=36),
+    seed=st.integers(0, 10_000),
     size=st.integers(1, 5),
     alpha=st.sampled_from([0.0, 0.6, 1.5]),
     data=st.data(),
 )
 def test_stopping_early_never_changes_the_result(
-    logits: list[float], size: int, alpha: float, data: st.DataObject
+    seed: int, size: int, alpha: float, data: st.DataObject
 ) -> None:
     n_best = data.draw(st.integers(1, size))
-    model = chain(torch.tensor(logits).view(6, 6))
+    model = chain(3 * torch.randn(6, 6, generator=torch.Generator().manual_seed(seed)))
     arguments = (model, [[3], [4, 5]], BeamSearch(size, alpha), Limits(8), n_best)
     module = importlib.import_module("allyouneed.inference.search")
     early = search(*arguments)
@@ -137,6 +137,16 @@ def test_stopping_early_never_changes_the_result(
         late = search(*arguments)
 
     assert early == late
+
+
+def test_a_longer_hypothesis_that_will_win_is_waited_for() -> None:
+    logits = torch.full((6, 6), -99.0)
+    logits[BEGIN, [END, 3]] = torch.tensor([0.5, 0.45]).log()
+    logits[[3, 4, 5], [4, 5, END]] = 0.0  # certain, so that length alone lifts the score
+
+    [[best]] = search(chain(logits), [[3]], BeamSearch(2), Limits(max_length=4))
+
+    assert best.ids == (3, 4, 5)
 
 
 def test_search_stops_when_nothing_better_can_come() -> None:

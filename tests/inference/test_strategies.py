@@ -76,13 +76,13 @@ def test_a_seed_gives_a_sentence_the_same_samples_in_any_company() -> None:
 
 
 def test_what_has_ended_keeps_its_slot() -> None:
-    # Ending comes first by a little, and everything else after it: a beam of two then follows
-    # one hypothesis alone, though two live ones would be more probable than the ended one.
-    logits = table([-99.0, -99.0, 1.0, 0.9, 0.8, -99.0])
+    logits = torch.full((6, 6), -99.0)
+    logits[BEGIN, [3, END]] = torch.tensor([0.8, 0.2]).log()
+    logits[3, [4, 5]] = torch.tensor([0.5, 0.4]).log()  # each more probable than having ended
 
-    [found] = search(chain(logits), [[3]], BeamSearch(2, 0.0), Limits(max_length=2), n_best=2)
+    [found] = search(chain(logits), [[3]], BeamSearch(2), Limits(max_length=2), n_best=2)
 
-    assert [it.ids for it in found] == [(), (3,)]
+    assert [it.ids for it in found] == [(), (3, 4)]
 
 
 @pytest.mark.parametrize(
