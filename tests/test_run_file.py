@@ -21,7 +21,7 @@ from allyouneed.errors import ConfigError
 from allyouneed.run_file import load_run, save_run
 
 POSITIVE = st.integers(1, 10**6)
-NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1)
 RUNS = st.builds(
     RunConfig,
     source_language=NAMES,
