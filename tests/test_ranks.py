@@ -43,8 +43,8 @@ def unit(module: str) -> str:
     return module.split(".")[1]
 
 
-def imports(tree: ast.AST, *, inside_functions: bool = True) -> Iterator[str]:
-    """Every module a file names in an import; relative ones are refused by another test."""
+def imports(tree: ast.AST, *, at_start: bool = False) -> Iterator[str]:
+    """The modules a file names in its imports, or only those it needs when it is imported."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -52,8 +52,14 @@ def imports(tree: ast.AST, *, inside_functions: bool = True) -> Iterator[str]:
             yield node.module
             # `from package import name` may name a module too.
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif inside_functions or not isinstance(node, ast.FunctionDef):
-            yield from imports(node, inside_functions=inside_functions)
+        elif not (at_start and is_left_for_later(node)):
+            yield from imports(node, at_start=at_start)
+
+
+def is_left_for_later(node: ast.AST) -> bool:
+    """Whether importing a file passes this part of it by."""
+    for_types_only = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    return for_types_only or isinstance(node, ast.FunctionDef)
 
 
 def parsed(module: str) -> ast.Module:
@@ -72,11 +78,11 @@ def own_files(names: Iterable[str]) -> set[str]:
 
 
 def loaded_with(module: str) -> set[str]:
-    """Names that importing a module imports, through this package's files, outside functions."""
+    """The packages that importing a module loads, directly or through files of this package."""
     names: set[str] = set()
     waiting, seen = [module], {module}
     while waiting:
-        found = set(imports(parsed(waiting.pop()), inside_functions=False))
+        found = set(imports(parsed(waiting.pop()), at_start=True))
         names |= found
         new = own_files(found) - seen
         seen |= new
