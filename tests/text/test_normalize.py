@@ -28,7 +28,9 @@ def test_the_result_is_one_line_of_composed_text_that_utf8_can_hold(text: str) -
     result.encode("utf-8")
 
 
-@pytest.mark.parametrize("junk", ["\x00", "\x1b", "\x7f", "\x9f", "\u00ad", "\u200b", "\ufeff"])
+@pytest.mark.parametrize(
+    "junk", ["\x00", "\x1b", "\x7f", "\x9f", "\u00ad", "\u200b", "\u2060", "\ufeff"]
+)
 def test_what_cannot_be_seen_is_removed(junk: str) -> None:
     assert normalize(f"{junk}a{junk}b") == "ab"
 
