@@ -103,11 +103,11 @@ def foreign_share(text: str, scripts: frozenset[str] | None) -> float:
     """Share of the letters of `text` that belong to none of `scripts`; None knows no foreigner."""
     if scripts is None:
         return 0.0
-    letters = {char: script for char in set(text) if (script := script_of(char))}
-    foreign = [char for char, script in letters.items() if script not in scripts]
+    chars = set(text)
+    foreign = [char for char in chars if (script := script_of(char)) and script not in scripts]
     if not foreign:
         return 0.0
-    return sum(map(text.count, foreign)) / sum(map(text.count, letters))
+    return sum(map(text.count, foreign)) / sum(map(text.count, filter(script_of, chars)))
 
 
 @cache
