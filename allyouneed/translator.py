@@ -99,9 +99,10 @@ class Translator:
         decoding = self.manifest.decoding
         strategy = strategy or BeamSearch(decoding.beam_size, decoding.length_penalty)
         limits = limits or Limits(decoding.max_extra_tokens)
+        prefix_ids = self.tokenizer.encode_batch(prefixes or [""] * len(texts))
         divided = [
-            self._divide(text, prefix)
-            for text, prefix in zip(texts, prefixes or [""] * len(texts), strict=True)
+            self._divide(*text)
+            for text in zip(texts, self.tokenizer.encode_batch(texts), prefix_ids, strict=True)
         ]
         n_done = 0
         with _evaluating(self.model):
@@ -179,15 +180,15 @@ class Translator:
         known = self.model.max_length or self.manifest.max_source_tokens
         return max(1, min(known, self.manifest.max_source_tokens) - 1)
 
-    def _divide(self, text: str, prefix: str) -> list[_Part]:
+    def _divide(self, text: str, ids: list[int], prefix: list[int]) -> list[_Part]:
         def fits(part: str) -> bool:
             return len(self.tokenizer.encode(part)) <= self._longest_part
 
-        ids = self.tokenizer.encode_batch(split_to_fit(normalize(text), fits))
-        parts = [_Part(part, []) for part in ids if part]
-        if parts:
-            parts[0].prefix = self.tokenizer.encode(prefix)
-        return parts
+        if len(ids) <= self._longest_part:
+            return [_Part(ids, prefix)] if ids else []
+        divided = self.tokenizer.encode_batch(split_to_fit(normalize(text), fits))
+        first, *others = filter(None, divided)
+        return [_Part(first, prefix), *(_Part(part, []) for part in others)]
 
     def _batches(self, parts: Sequence[_Part]) -> Iterator[list[_Part]]:
         lengths = [len(part.ids) + 1 for part in parts]

@@ -1,0 +1,227 @@
+"""`allyouneed translate`: arguments, files or standard input, a sentence a line."""
+
+import contextlib
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from allyouneed.cli.live_input import windows_of_lines
+from allyouneed.cli.translation_format import Format
+from allyouneed.config import DecodingConfig
+from allyouneed.data.corpus import LineFile
+from allyouneed.errors import DataError
+
+if TYPE_CHECKING:  # torch takes seconds to load, and `--help` does without
+    from allyouneed.inference import Strategy
+
+FILE = click.Path(path_type=Path)
+AT_LEAST_ONE = click.IntRange(min=1)
+WINDOW = 1000  # lines that are sorted by length and translated together
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How to search, as far as the command line says."""
+
+    beam_size: int | None
+    length_penalty: float | None
+    greedy: bool
+    sample: bool
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    seed: int | None
+
+    def check(self) -> None:
+        """Refuse options of which one would be without effect."""
+        of_sampling = (self.temperature, self.top_k, self.top_p, self.seed)
+        if any(option is not None for option in of_sampling) and not self.sample:
+            raise click.UsageError("--temperature, --top-k, --top-p and --seed need --sample")
+        if (self.beam_size is not None) + self.greedy + self.sample > 1:
+            raise click.UsageError("choose one of --beam-size, --greedy and --sample")
+
+    def strategy(self, defaults: DecodingConfig) -> "Strategy":
+        from allyouneed.inference import BeamSearch, Greedy, Sampling
+
+        alpha = defaults.length_penalty if self.length_penalty is None else self.length_penalty
+        if self.greedy:
+            return Greedy(alpha)
+        if self.sample:
+            temperature = 1.0 if self.temperature is None else self.temperature
+            return Sampling(temperature, self.top_k, self.top_p, self.seed, alpha)
+        return BeamSearch(self.beam_size or defaults.beam_size, alpha)
+
+
+@click.command()
+@click.argument("texts", metavar="[TEXT]...", nargs=-1)
+@click.option("--model", help="A model folder or a shipped model's name. Default: the shipped one.")
+@click.option("--input", "inputs", type=FILE, multiple=True, help="Read this file; repeatable.")
+@click.option("--output", type=FILE, help="Write this file, whole or not at all.")
+@click.option("--beam-size", type=AT_LEAST_ONE, help="Default: the model's own, mostly 4.")
+@click.option("--length-penalty", type=float, help="α. Default: the model's own, mostly 0.6.")
+@click.option("--greedy", is_flag=True, help="Take the most probable token, without a beam.")
+@click.option("--sample", is_flag=True, help="Draw tokens by their probability.")
+@click.option("--temperature", type=float, help="With --sample; below 1 is bolder. Default: 1.")
+@click.option("--top-k", type=int, help="With --sample: of the k most probable tokens.")
+@click.option("--top-p", type=float, help="With --sample: of the fewest with this probability.")
+@click.option("--seed", type=int, help="With --sample: the same draws every time.")
+@click.option("--n-best", type=AT_LEAST_ONE, default=1, help="Give this many, line numbers first.")
+@click.option("--scores", is_flag=True, help="Put each translation's score before it.")
+@click.option("--prefix", default="", help="What every translation must begin with.")
+@click.option("--min-length", type=int, default=0, help="In tokens.")
+@click.option("--max-length", type=int, help="In tokens with the end mark.")
+@click.option(
+    "--max-extra-tokens", type=int, help="More than the source. Default: the model's own."
+)
+@click.option("--document", is_flag=True, help="Split paragraphs into sentences, keep the layout.")
+@click.option("--alignments", is_flag=True, help="Add source-target pairs of token places.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a sentence.")
+@click.option("--device", default="auto", show_default=True, help="Where the model runs.")
+def translate(
+    texts: tuple[str, ...],
+    model: str | None,
+    inputs: tuple[Path, ...],
+    output: Path | None,
+    beam_size: int | None,
+    length_penalty: float | None,
+    greedy: bool,
+    sample: bool,
+    temperature: float | None,
+    top_k: int | None,
+    top_p: float | None,
+    seed: int | None,
+    n_best: int,
+    scores: bool,
+    prefix: str,
+    min_length: int,
+    max_length: int | None,
+    max_extra_tokens: int | None,
+    document: bool,
+    alignments: bool,
+    as_json: bool,
+    device: str,
+) -> None:
+    """Translate TEXT, or --input files, or standard input; a sentence a line."""
+    search = SearchOptions(
+        beam_size, length_penalty, greedy, sample, temperature, top_k, top_p, seed
+    )
+    search.check()
+    form = Format(n_best, scores, alignments, as_json)
+    if texts and inputs:
+        raise click.UsageError("give either TEXT or --input")
+    if document and (form != Format() or prefix):
+        raise click.UsageError("--document gives back a text: no n-best, scores, prefix or JSON")
+    files = [LineFile(str(path)) for path in inputs]  # what is missing is missed at once
+
+    from allyouneed.inference import Limits
+    from allyouneed.translator import Translator
+
+    translator = Translator.load(model, device)
+    decoding = translator.manifest.decoding
+    extra_tokens = decoding.max_extra_tokens if max_extra_tokens is None else max_extra_tokens
+    limits = Limits(extra_tokens, max_length, min_length)
+    strategy = search.strategy(decoding)
+
+    with _output(output) as sink, _progress(files, document, sink) as advance:
+        if document:
+            for text in texts or _whole(files):
+                translated = translator.translate_document(
+                    text, strategy=strategy, limits=limits, progress=advance
+                )
+                sink.stream.write(f"{translated}\n" if texts else translated)
+            return
+        for window in [list(texts)] if texts else _windows(files):
+            for translation in translator.translate(
+                window,
+                strategy=strategy,
+                limits=limits,
+                n_best=n_best,
+                prefixes=[prefix] * len(window),
+                alignments=alignments,
+                progress=advance,
+            ):
+                sink.n_texts += 1
+                lines = form.lines(sink.n_texts, translation)
+                sink.stream.writelines(f"{line}\n" for line in lines)
+            sink.stream.flush()  # who waits at the other end of a pipe has the answer now
+
+
+def _windows(files: Sequence[LineFile]) -> Iterator[list[str]]:
+    if not files:
+        yield from windows_of_lines(sys.stdin.buffer, WINDOW)
+    lines = itertools.chain.from_iterable(files)
+    while window := list(itertools.islice(lines, WINDOW)):
+        yield window
+
+
+def _whole(files: Sequence[LineFile]) -> Iterator[str]:
+    """The text of each file, or of standard input, to the last carriage return."""
+    for file in files:
+        yield _decoded(file.path.read_bytes(), str(file.path))
+    if not files:
+        yield _decoded(sys.stdin.buffer.read(), "standard input")
+
+
+def _decoded(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{name}, line {line}: not UTF-8 ({error.reason}); convert the text to UTF-8"
+        ) from None
+
+
+@dataclass
+class _Sink:
+    """Where translations go, and of how many texts they have gone there."""
+
+    stream: IO[str]
+    n_texts: int = 0
+
+
+@contextlib.contextmanager
+def _output(path: Path | None) -> Iterator[_Sink]:
+    """Standard output, or a file that appears when all is written and not before."""
+    if path is None or (path.exists() and not path.is_file()):  # a device or a named pipe
+        with click.open_file(str(path or "-"), "w", encoding="utf-8") as stream:
+            yield _Sink(stream)
+        return
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as stream:
+            sink = _Sink(stream)
+            try:
+                yield sink
+            except KeyboardInterrupt:
+                click.echo(f"stopped after {sink.n_texts} lines; {path} was not written", err=True)
+                raise
+        partial.replace(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+
+
+@contextlib.contextmanager
+def _progress(
+    files: Sequence[LineFile], document: bool, sink: _Sink
+) -> Iterator[Callable[[int], None]]:
+    """A bar for files, unless it would stand among the translations; yields what moves it."""
+    console = Console(stderr=True)
+    if not files or not console.is_terminal or sink.stream.isatty():
+        yield lambda _: None
+        return
+    countable = not document and all(file.path.is_file() for file in files)
+    total = sum(1 for file in files for _ in file) if countable else None
+    with Progress(console=console) as progress:
+        task = progress.add_task("translating", total=total)
+        yield lambda n_texts: progress.advance(task, n_texts)
