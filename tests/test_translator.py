@@ -1,0 +1,232 @@
+import itertools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_translator import MAX_SOURCE_TOKENS, copying_search, tiny_translator, tokenizer
+
+from allyouneed.checkpoint import save_model
+from allyouneed.errors import CheckpointError, ConfigError, DataError
+from allyouneed.inference import Greedy, Hypothesis, Limits, penalty
+from allyouneed.inference.teacher_forcing import token_log_probs
+from allyouneed.translator import Translator, find_model, pick_device
+
+TEXTS = ["one two three", "", "four", "  \t", "five six", "seven"]
+LONG = "One two three, four five six. Seven eight man! Nine ten, one two three four five."
+
+
+@pytest.fixture
+def copying(monkeypatch: pytest.MonkeyPatch) -> Translator:
+    """A translator whose translations are their sources."""
+    monkeypatch.setattr("allyouneed.translator.search", copying_search)
+    return tiny_translator()
+
+
+def test_order_is_kept_and_blank_stays_blank(copying: Translator) -> None:
+    translations = copying.translate(TEXTS)
+
+    assert [it.source for it in translations] == TEXTS
+    assert [it.text for it in translations] == [
+        "one two three",
+        "",
+        "four",
+        "",
+        "five six",
+        "seven",
+    ]
+
+
+def test_blank_texts_are_not_shown_to_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("allyouneed.translator.search", fail)
+
+    assert [it.text for it in tiny_translator().translate(["", " ", "\u200b"])] == [""] * 3
+
+
+def test_batch_size_changes_nothing() -> None:
+    one_by_one = tiny_translator(batch_tokens=1).translate(TEXTS)
+    together = tiny_translator(batch_tokens=1000).translate(TEXTS)
+
+    assert [it.text for it in one_by_one] == [it.text for it in together]
+    torch.testing.assert_close(
+        torch.tensor([it.score for it in one_by_one]), torch.tensor([it.score for it in together])
+    )
+
+
+def test_too_long_a_text_is_translated_in_parts_that_the_model_takes(
+    copying: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def noting_search(
+        model: object, sources: Sequence[Sequence[int]], *others: object
+    ) -> list[list[Hypothesis]]:
+        seen.extend(len(source) + 1 for source in sources)
+        return copying_search(model, sources, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("allyouneed.translator.search", noting_search)
+
+    [translation] = copying.translate([LONG])
+
+    assert translation.text == LONG
+    assert len(seen) > 1
+    assert max(seen) <= MAX_SOURCE_TOKENS
+
+
+def test_parts_are_scored_as_one_text(copying: Translator) -> None:
+    [translation] = copying.translate([LONG])
+    n_parts = round(-translation.hypotheses[0].log_probability)  # the copying search gives -1 each
+
+    length = len(translation.tokens) + n_parts
+    assert n_parts > 1
+    assert math.isclose(translation.score, -n_parts / penalty(float(length), 0.6))
+
+
+def test_alignments_of_parts_point_into_the_whole() -> None:
+    [translation] = tiny_translator().translate([LONG], alignments=True)
+
+    assert translation.alignment is not None
+    targets, sources = zip(*translation.alignment, strict=True)
+    assert list(targets) == list(range(len(translation.tokens)))
+    assert MAX_SOURCE_TOKENS < max(sources) < len(translation.source_tokens)
+
+
+def test_alignments_cost_nothing_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allyouneed.translator.align", None)
+
+    assert tiny_translator().translate(["one"])[0].alignment is None
+
+
+def test_only_the_first_part_begins_with_the_prefix(copying: Translator) -> None:
+    short, long, blank = copying.translate(["one", LONG, ""], prefixes=["two", "two", "two"])
+
+    assert short.text == "two one"
+    assert long.text == f"two {LONG}"
+    assert blank.text == ""
+
+
+def test_a_real_search_honours_the_prefix() -> None:
+    [translation] = tiny_translator().translate(["one two"], prefixes=["nine ten"])
+
+    assert translation.text.startswith("nine ten")
+
+
+def test_the_models_own_settings_hold_unless_others_are_given() -> None:
+    translator = tiny_translator()
+    n_source = len(tokenizer().encode("one"))
+
+    [own] = translator.translate(["one"], n_best=2)
+    [given] = translator.translate(["one"], strategy=Greedy(), limits=Limits(max_length=1))
+
+    assert len(own.hypotheses) == 2  # of a beam of two
+    assert own.hypotheses[0].score >= own.hypotheses[1].score
+    assert len(own.tokens) <= n_source + 3
+    assert len(given.tokens) <= 1
+
+
+def test_bytes_that_spell_line_ends_cannot_break_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    newline = tokenizer().pieces(range(330)).index("<0x0A>")
+    found = [[Hypothesis((*tokenizer().encode("one"), newline), -1.0, -1.0)]]
+    monkeypatch.setattr("allyouneed.translator.search", lambda *_: found)
+
+    assert tiny_translator().translate(["two"])[0].text == "one"
+
+
+def test_a_model_in_training_is_used_without_dropout_and_left_in_training() -> None:
+    translator = tiny_translator(dropout=0.5)
+    expected = translator.translate(TEXTS), translator.score(["one"], ["two"])
+    translator.model.train()
+
+    assert (translator.translate(TEXTS), translator.score(["one"], ["two"])) == expected
+    assert translator.model.training
+
+
+def test_progress_counts_every_text_once() -> None:
+    heard: list[int] = []
+
+    tiny_translator(batch_tokens=10).translate([*TEXTS, LONG], progress=heard.append)
+
+    assert len(heard) > 1
+    assert sum(heard) == len(TEXTS) + 1
+
+
+def test_a_stream_is_read_no_further_than_a_window_ahead(copying: Translator) -> None:
+    endless = (f"{number}" for number in itertools.count())
+
+    first = itertools.islice(copying.stream(endless, window=2), 3)
+
+    assert [it.text for it in first] == ["0", "1", "2"]
+    assert next(endless) == "4"
+
+
+def test_a_document_keeps_its_layout(copying: Translator) -> None:
+    text = "\n  * One two. Three four!\r\n\n\tFive.\f"
+
+    assert copying.translate_document(text) == text
+
+
+def test_scores_are_the_log_probabilities_of_teacher_forcing() -> None:
+    translator = tiny_translator()
+    sources, targets = ["one two", "three", ""], ["four", "five six seven", "eight"]
+
+    for source, target, score in zip(
+        sources, targets, translator.score(sources, targets), strict=True
+    ):
+        ids = tokenizer().encode(source), tokenizer().encode(target)
+        [expected] = token_log_probs(translator.model, [ids[0]], [ids[1]])
+        torch.testing.assert_close(
+            torch.tensor(score.token_log_probabilities), torch.tensor(expected)
+        )
+        assert score.n_tokens == len(ids[1]) + 1
+        mean = sum(expected) / len(expected)
+        assert math.isclose(score.log_probability, sum(expected), rel_tol=1e-5)
+        assert math.isclose(score.perplexity, math.exp(-mean), rel_tol=1e-4)
+        assert math.isclose(
+            score.score, sum(expected) / penalty(float(len(expected)), 0.6), rel_tol=1e-5
+        )
+
+
+def test_unequal_numbers_of_sources_and_targets_are_refused() -> None:
+    with pytest.raises(DataError, match="2 sources and 1 targets"):
+        tiny_translator().score(["one", "two"], ["one"])
+
+
+def test_a_folder_or_a_shipped_name_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tiny_translator()
+    save_model(tmp_path / "b-model", made.model.state_dict(), made.tokenizer, made.manifest)
+    monkeypatch.setattr("allyouneed.translator.PRETRAINED", tmp_path)
+    expected = made.translate(TEXTS)
+
+    for name in (None, "b-model", tmp_path / "b-model", str(tmp_path / "b-model")):
+        assert Translator.load(name, device="cpu").translate(TEXTS) == expected
+
+
+def test_an_unknown_model_is_refused_with_the_names_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "en-de").mkdir()
+    (tmp_path / "en-de" / "config.json").touch()
+    monkeypatch.setattr("allyouneed.translator.PRETRAINED", tmp_path)
+
+    with pytest.raises(CheckpointError, match=r"de-en: .* shipped models are en-de"):
+        find_model("de-en")
+
+
+def test_no_model_at_all_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allyouneed.translator.PRETRAINED", tmp_path)
+
+    with pytest.raises(CheckpointError, match="no model is shipped"):
+        find_model(None)
+
+
+def test_a_device_that_is_not_there_is_refused() -> None:
+    for name in ("cuda:99", "abacus"):
+        with pytest.raises(ConfigError, match=name):
+            pick_device(name)
+    assert pick_device("cpu") == torch.device("cpu")
