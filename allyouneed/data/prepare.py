@@ -41,6 +41,7 @@ from allyouneed.text.tokenizer import Tokenizer
 TOKENIZER_FILE = "tokenizer.model"
 _CHUNK_PAIRS = 4096
 _BYTES_A_WORKER = 1 << 20  # less than this is encoded before another process has started
+_WORKERS_FED = 16  # more would wait for the one process that reads
 
 # Called with what is being done, the share of it that is done, and the pairs read so far.
 Progress = Callable[[str, float, int], None]
@@ -217,7 +218,8 @@ def _keep_rows(
 
 def _n_workers(run: RunConfig) -> int:
     n_bytes = sum(Corpus(config).n_bytes for config in run.data.corpora)
-    return min(run.data.workers or os.cpu_count() or 1, 1 + n_bytes // _BYTES_A_WORKER)
+    wanted = run.data.workers or min(os.cpu_count() or 1, _WORKERS_FED)
+    return min(wanted, 1 + n_bytes // _BYTES_A_WORKER)
 
 
 @contextlib.contextmanager

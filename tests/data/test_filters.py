@@ -8,8 +8,8 @@ from allyouneed.config import FilterConfig
 from allyouneed.data.filters import (
     PairFilters,
     TokenizedPair,
-    hash_of,
     foreign_share,
+    hash_of,
     scripts_of,
 )
 

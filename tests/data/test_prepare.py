@@ -30,7 +30,7 @@ def write_tsv(path: Path, pairs: list[Pair]) -> CorpusConfig:
     return CorpusConfig(tsv=str(path))
 
 
-def make_run(*corpora: CorpusConfig, workers: int = 1, **filters: Any) -> RunConfig:
+def make_run(*corpora: CorpusConfig, workers: int | None = 1, **filters: Any) -> RunConfig:
     return RunConfig(
         model=ModelConfig(vocab_size=310),
         data=DataConfig(corpora=corpora, workers=workers, filters=FilterConfig(**filters)),
@@ -111,6 +111,25 @@ def test_a_little_text_starts_no_processes(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(encoding, "ProcessPoolExecutor", refuse)
 
     prepare(make_run(write_tsv(tmp_path / "c.tsv", PAIRS), workers=8), tmp_path / "data")
+
+
+@pytest.mark.parametrize(("n_cores", "n_workers"), [(3, 3), (64, 16)])
+def test_every_core_works_unless_reading_could_not_feed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_cores: int, n_workers: int
+) -> None:
+    started: list[int] = []
+
+    def encode(chunks: Any, encoder: encoding.Encoder, n: int) -> Any:
+        started.append(n)
+        return encoding.encode_chunks(chunks, encoder, 1)
+
+    monkeypatch.setattr(preparation, "encode_chunks", encode)
+    monkeypatch.setattr(preparation, "_BYTES_A_WORKER", 1)
+    monkeypatch.setattr("os.cpu_count", lambda: n_cores)
+
+    prepare(make_run(write_tsv(tmp_path / "c.tsv", PAIRS), workers=None), tmp_path / "data")
+
+    assert started == [n_workers]
 
 
 def test_a_given_tokenizer_is_used(tmp_path: Path) -> None:
