@@ -96,6 +96,8 @@ class Translator:
         must begin with. `progress` hears how many more texts are done. Too long a text is
         translated in parts; a blank one stays blank.
         """
+        if isinstance(texts, str):
+            raise TypeError("translate takes a list of texts; put the text into one: [text]")
         decoding = self.manifest.decoding
         strategy = strategy or BeamSearch(decoding.beam_size, decoding.length_penalty)
         limits = limits or Limits(decoding.max_extra_tokens)

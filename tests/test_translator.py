@@ -47,6 +47,11 @@ def test_blank_texts_are_not_shown_to_the_model(monkeypatch: pytest.MonkeyPatch)
     assert [it.text for it in tiny_translator().translate(["", " ", "\u200b"])] == [""] * 3
 
 
+def test_one_text_that_is_no_list_is_not_taken_for_a_list_of_letters() -> None:
+    with pytest.raises(TypeError, match="list of texts"):
+        tiny_translator().translate("one two")
+
+
 def test_batch_size_changes_nothing() -> None:
     one_by_one = tiny_translator(batch_tokens=1).translate(TEXTS)
     together = tiny_translator(batch_tokens=1000).translate(TEXTS)

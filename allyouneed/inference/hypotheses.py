@@ -92,16 +92,16 @@ class Slots(NamedTuple):
 
     def hypotheses(self, alpha: float) -> list[list[Hypothesis]]:
         """What the slots of each sentence hold: the finished before the cut, then by score."""
-        return [
-            sorted(
-                (_hypothesis(*slot) for slot in zip(*sentence, strict=True) if slot[1] > -math.inf),
-                key=lambda hypothesis: (hypothesis.finished, hypothesis.score),
-                reverse=True,
-            )
-            for sentence in zip(
-                self.ids.tolist(), self.log_prob.tolist(), self.scores(alpha).tolist(), strict=True
-            )
-        ]
+        columns = self.ids.tolist(), self.log_prob.tolist(), self.scores(alpha).tolist()
+        return [_best_first(*sentence) for sentence in zip(*columns, strict=True)]
+
+
+def _best_first(
+    ids: list[list[int]], log_probs: list[float], scores: list[float]
+) -> list[Hypothesis]:
+    slots = zip(ids, log_probs, scores, strict=True)
+    filled = [_hypothesis(*slot) for slot in slots if slot[1] > -math.inf]
+    return sorted(filled, key=lambda it: (it.finished, it.score), reverse=True)
 
 
 def _hypothesis(ids: list[int], log_probability: float, score: float) -> Hypothesis:

@@ -30,8 +30,10 @@ class Limits:
     min_length: int = 0  # tokens before the end mark
 
     def __post_init__(self) -> None:
-        if self.max_extra_tokens < 1 or self.min_length < 0:
-            raise ConfigError(f"{self}: at least 1 extra token and 0 in all can be asked for")
+        if self.max_extra_tokens < 1:
+            raise ConfigError(f"max_extra_tokens is {self.max_extra_tokens}; 1 or more works")
+        if self.min_length < 0:
+            raise ConfigError(f"min_length is {self.min_length}; 0 or more works")
         if self.max_length is not None and self.max_length <= self.min_length:
             raise ConfigError(
                 f"max_length is {self.max_length}, min_length {self.min_length}: "

@@ -253,5 +253,7 @@ def test_more_best_than_slots_is_refused() -> None:
 def test_impossible_limits_are_refused() -> None:
     with pytest.raises(ConfigError, match="min_length 5"):
         Limits(max_length=5, min_length=5)
-    with pytest.raises(ConfigError, match="extra token"):
+    with pytest.raises(ConfigError, match="max_extra_tokens is 0"):
         Limits(max_extra_tokens=0)
+    with pytest.raises(ConfigError, match="min_length is -1"):
+        Limits(min_length=-1)
