@@ -1,0 +1,93 @@
+"""What must hold on a GPU; skipped where there is none. Run with: pytest -m gpu."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from allyouneed.checkpoint import load_weights
+from allyouneed.config import ModelConfig, RunConfig
+from allyouneed.inference.search import Limits, search
+from allyouneed.inference.strategies import BeamSearch
+from allyouneed.model.transformer import Transformer
+from allyouneed.rows import one_sentence_a_row
+from allyouneed.training.checkpoints import list_checkpoints
+from allyouneed.training.events import Event, Finished, Stepped, Stopped
+from allyouneed.training.run import train
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"),
+    # torch's compiler warns of its own affairs.
+    pytest.mark.filterwarnings("default"),
+]
+
+MODEL = ModelConfig(
+    vocab_size=100, n_layers=2, d_model=64, d_ff=128, n_heads=4, d_k=16, d_v=16, dropout=0.0
+)
+SOURCES = [[5, 6, 7, 8], [9, 10], [11, 12, 13, 14, 15, 16], [17]]
+
+
+class StepEvents:
+    """Keeps what a run reports of its steps."""
+
+    def __init__(self) -> None:
+        self.losses: dict[int, float] = {}
+
+    def report(self, event: Event) -> None:
+        if isinstance(event, Stepped):
+            self.losses[event.step] = event.loss
+
+
+def on_gpu(run: RunConfig, folder: Path, **values: object) -> RunConfig:
+    training = dataclasses.replace(run.training, device="cuda", **values)  # type: ignore[arg-type]
+    return dataclasses.replace(run, folder=str(folder), training=training)
+
+
+def test_logits_are_those_of_the_cpu() -> None:
+    model = Transformer(MODEL).eval()
+    src = one_sentence_a_row(SOURCES)
+    on_cpu = model(src, src)
+
+    assert_close(model.cuda()(src.to("cuda"), src.to("cuda")).cpu(), on_cpu, atol=1e-4, rtol=1e-4)
+
+
+def test_translations_are_those_of_the_cpu() -> None:
+    model = Transformer(MODEL).eval()
+    on_cpu = search(model, SOURCES, BeamSearch(), Limits(max_extra_tokens=10), n_best=4)
+    on_gpu = search(model.cuda(), SOURCES, BeamSearch(), Limits(max_extra_tokens=10), n_best=4)
+
+    assert [[h.ids for h in best] for best in on_gpu] == [[h.ids for h in best] for best in on_cpu]
+
+
+def test_compiled_bfloat16_training_follows_plain_float32(
+    toy_run: RunConfig, tmp_path: Path
+) -> None:
+    no_dropout = dataclasses.replace(toy_run, model=dataclasses.replace(toy_run.model, dropout=0.0))
+    fast, plain = StepEvents(), StepEvents()
+
+    values = {"steps": 60, "log_every": 10, "rate_scale": 0.1}
+    train(on_gpu(no_dropout, tmp_path / "fast", **values), [fast])
+    train(
+        on_gpu(no_dropout, tmp_path / "plain", precision="float32", compile=False, **values),
+        [plain],
+    )
+
+    assert fast.losses[60] < fast.losses[10]
+    for step, loss in plain.losses.items():
+        assert fast.losses[step] == pytest.approx(loss, rel=0.02)
+
+
+def test_a_stopped_run_goes_on(toy_run: RunConfig, tmp_path: Path) -> None:
+    run = on_gpu(toy_run, tmp_path / "run")
+    steps = iter(range(100))
+
+    assert isinstance(train(run, stop_requested=lambda: next(steps) == 4), Stopped)
+    outcome = train(run)
+
+    assert isinstance(outcome, Finished)
+    assert outcome.step == run.training.steps
+    newest = load_weights(list_checkpoints(tmp_path / "run" / "checkpoints")[-1])
+    assert all(tensor.isfinite().all() for tensor in newest.values())
