@@ -39,9 +39,11 @@ def test_pairs_beside_a_pair_change_nothing() -> None:
 
 def test_alignment_follows_the_mean_attention_of_the_last_layer_but_one() -> None:
     model = random_transformer()
-    alignments = align(model, SOURCES, TARGETS)
+    sources, targets = [[3, 4, 5, 5, 4, 3], [4, 5, 3]], [(4, 4, 3, 5, 3), (5, 3, 4)]
 
-    for source, target, alignment in zip(SOURCES, TARGETS, alignments, strict=True):
+    for source, target, alignment in zip(
+        sources, targets, align(model, sources, targets), strict=True
+    ):
         src = one_sentence_a_row([[*source, END]])
         maps = model.attention_maps(src, one_sentence_a_row([[BEGIN, *target]]))
         weights = maps.memory[-2].mean(1)[0, : len(target), : len(source)]
