@@ -68,7 +68,9 @@ class SearchOptions:
 @click.option("--length-penalty", type=float, help="α. Default: the model's own, mostly 0.6.")
 @click.option("--greedy", is_flag=True, help="Take the most probable token, without a beam.")
 @click.option("--sample", is_flag=True, help="Draw tokens by their probability.")
-@click.option("--temperature", type=float, help="With --sample; below 1 is bolder. Default: 1.")
+@click.option(
+    "--temperature", type=float, help="With --sample; lower is more cautious. Default: 1."
+)
 @click.option("--top-k", type=int, help="With --sample: of the k most probable tokens.")
 @click.option("--top-p", type=float, help="With --sample: of the fewest with this probability.")
 @click.option("--seed", type=int, help="With --sample: the same draws every time.")
