@@ -124,10 +124,13 @@ class DataConfig:
     filters: FilterConfig = field(default_factory=FilterConfig)
     vocab_sample: int = 2_000_000  # sentences the vocabulary is learned from
     character_coverage: float = 0.9999  # rarer characters are spelled in bytes
-    workers: int | None = None  # processes; None takes every core
+    segmentations: int = 1  # ways to cut the text into pieces, from the second on at random ...
+    subword_dropout: float = 0.1  # ... by leaving out this share of BPE's merges
+    workers: int | None = None  # processes; None takes every core, up to 16
 
     def __post_init__(self) -> None:
-        _positive(self, "vocab_sample")
+        _positive(self, "vocab_sample", "segmentations")
+        _fraction(self, "subword_dropout")
         if self.workers is not None:
             _positive(self, "workers")
         if not 0 < self.character_coverage <= 1:

@@ -19,6 +19,7 @@ from allyouneed.data.filters import PairFilters, TokenizedPair, hash_of
 from allyouneed.data.shards import Lengths
 from allyouneed.errors import DataError
 from allyouneed.text.normalize import normalize
+from allyouneed.text.subword_dropout import SubwordDropout
 from allyouneed.text.tokenizer import Tokenizer
 
 EXAMPLES_KEPT = 3
@@ -64,7 +65,7 @@ class EncodedChunk(NamedTuple):
 class Encoder:
     """Normalise, encode and filter a chunk."""
 
-    def __init__(self, tokenizer: Tokenizer, filters: PairFilters) -> None:
+    def __init__(self, tokenizer: Tokenizer | SubwordDropout, filters: PairFilters) -> None:
         self._tokenizer = tokenizer
         self._filters = filters
 

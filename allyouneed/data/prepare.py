@@ -36,6 +36,7 @@ from allyouneed.data.shards import (
     dtype_for,
 )
 from allyouneed.errors import ConfigError, DataError
+from allyouneed.text.subword_dropout import SubwordDropout
 from allyouneed.text.tokenizer import Tokenizer
 
 TOKENIZER_FILE = "tokenizer.model"
@@ -87,7 +88,8 @@ def prepare(
             tokenizer = _learn_tokenizer(run, progress)
         tokenizer.save(partial / TOKENIZER_FILE)
         reports = tuple(_write_corpora(run, tokenizer, partial, progress))
-        report = PrepareReport(vocab_size=len(tokenizer), corpora=reports)
+        as_learned = reports[: len(run.data.corpora)]  # the other segmentations are of the same
+        report = PrepareReport(vocab_size=len(tokenizer), corpora=as_learned)
         if report.n_kept == 0:
             raise DataError(f"the filters took all {report.n_read} pairs; loosen data.filters")
         Description(
@@ -116,16 +118,25 @@ def fingerprint_of(run: RunConfig) -> str:
         run.model.vocab_size,
         run.data.vocab_sample,
         run.data.character_coverage,
+        run.data.segmentations,
+        run.data.subword_dropout,
         dataclasses.asdict(run.data.filters),
-        [(dataclasses.asdict(corpus), _file_states(corpus)) for corpus in run.data.corpora],
+        [(corpus.label, corpus.weight, _content(corpus)) for corpus in run.data.corpora],
     ]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()
 
 
-def _file_states(corpus: CorpusConfig) -> list[tuple[int, int] | None]:
+def _content(corpus: CorpusConfig) -> list[str]:
+    """Digests of the files, which stay the same when a run moves to another machine."""
     paths = [Path(name) for name in (corpus.source, corpus.target, corpus.tsv) if name]
-    states = [path.stat() if path.exists() else None for path in paths]
-    return [state and (state.st_size, state.st_mtime_ns) for state in states]
+    digests = []
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                digests.append(hashlib.file_digest(file, "blake2b").hexdigest())
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    return digests
 
 
 def _learn_tokenizer(run: RunConfig, progress: Progress) -> Tokenizer:
@@ -159,14 +170,24 @@ def _read_chunks(run: RunConfig, stage: str, progress: Progress) -> Iterator[Chu
 def _write_corpora(
     run: RunConfig, tokenizer: Tokenizer, folder: Path, progress: Progress
 ) -> Iterator[CorpusReport]:
+    """Every corpus in every segmentation; these share its weight."""
     filters = PairFilters(run.data.filters, run.source_language, run.target_language)
-    chunks = _read_chunks(run, "encoding", progress)
-    encoded = encode_chunks(chunks, Encoder(tokenizer, filters), _n_workers(run))
-    with contextlib.closing(encoded):  # ends the workers, whatever happens here
-        unique = _without_duplicates(encoded, tokenizer) if run.data.filters.duplicates else encoded
-        for number, corpus_chunks in itertools.groupby(unique, lambda chunk: chunk.corpus):
-            with ShardWriter(folder, number, dtype_for(len(tokenizer))) as writer:
-                yield _write_corpus(run.data.corpora[number], corpus_chunks, writer)
+    n_files = 0
+    for seed in range(run.data.segmentations):
+        cut = SubwordDropout(tokenizer, run.data.subword_dropout, seed) if seed else tokenizer
+        stage = f"encoding, way {seed + 1}" if run.data.segmentations > 1 else "encoding"
+        chunks = _read_chunks(run, stage, progress)
+        encoded = encode_chunks(chunks, Encoder(cut, filters), _n_workers(run))
+        with contextlib.closing(encoded):  # ends the workers, whatever happens here
+            unique = (
+                _without_duplicates(encoded, tokenizer) if run.data.filters.duplicates else encoded
+            )
+            for number, corpus_chunks in itertools.groupby(unique, lambda chunk: chunk.corpus):
+                corpus = run.data.corpora[number]
+                share = dataclasses.replace(corpus, weight=corpus.weight / run.data.segmentations)
+                with ShardWriter(folder, n_files, dtype_for(len(tokenizer))) as writer:
+                    yield _write_corpus(share, corpus_chunks, writer)
+                n_files += 1
 
 
 def _write_corpus(

@@ -109,6 +109,14 @@ class Tokenizer:
         """The text of `ids`; pad, begin and end leave no trace."""
         return str(self._processor.decode([int(id_) for id_ in ids]))
 
+    def ranked_pieces(self) -> dict[str, tuple[int, int]]:
+        """Of each piece, the place at which BPE learned it (low ones are merged first), and id."""
+        processor = self._processor
+        return {
+            str(processor.id_to_piece(id_)): (round(-processor.get_score(id_)), id_)
+            for id_ in range(len(self))
+        }
+
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """What each id stands for; `▁` marks a space."""
         return [str(self._processor.id_to_piece(int(id_))) for id_ in ids]
