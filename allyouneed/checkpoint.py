@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import safetensors
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from allyouneed.config import DecodingConfig, ModelConfig
@@ -27,6 +27,7 @@ from allyouneed.text.tokenizer import Tokenizer
 
 FORMAT = 1
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
+_SCALE = ".scale"  # after the name of a matrix that is stored in eight bits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ def save_model(
     manifest: Manifest,
     dtype: torch.dtype = torch.float32,
 ) -> None:
-    """Write a model folder, in place of one that may be there."""
+    """Write a model folder, in place of one that may be there; int8 is a quarter of float32."""
     with new_folder(folder) as unfinished:
         write_model(unfinished, weights, tokenizer, manifest, dtype)
 
@@ -67,8 +68,14 @@ def write_model(
     dtype: torch.dtype = torch.float32,
 ) -> None:
     """Write a model's files into a folder that exists."""
-    tensors = {name: tensor.to("cpu", dtype).contiguous() for name, tensor in weights.items()}
-    save_file(tensors, folder / WEIGHTS)
+    tensors: dict[str, Tensor] = {}
+    for name, tensor in weights.items():
+        if dtype == torch.int8:
+            tensors |= _in_eight_bits(name, tensor.cpu())
+        else:
+            tensors[name] = tensor.to("cpu", dtype).contiguous()
+    # Not save_file, which leaves a file that only its owner may read.
+    (folder / WEIGHTS).write_bytes(save(tensors))
     tokenizer.save(folder / TOKENIZER)
     write_json(folder / CONFIG, dataclasses.asdict(manifest))
 
@@ -117,14 +124,27 @@ def load_manifest(folder: Path) -> Manifest:
 
 
 def load_weights(folder: Path) -> dict[str, Tensor]:
+    """All weights in float32, however they are stored."""
     path = folder / WEIGHTS
     try:
-        weights: dict[str, Tensor] = load_file(path)
+        stored: dict[str, Tensor] = load_file(path)
     except FileNotFoundError:
         raise CheckpointError(f"{folder}: it has no {WEIGHTS}") from None
     except (OSError, safetensors.SafetensorError) as error:
         raise CheckpointError(f"{path}: damaged: {error}; copy it anew") from None
-    return weights
+    return {
+        name: tensor * stored[name + _SCALE] if name + _SCALE in stored else tensor.float()
+        for name, tensor in stored.items()
+        if not name.endswith(_SCALE)
+    }
+
+
+def _in_eight_bits(name: str, tensor: Tensor) -> dict[str, Tensor]:
+    """A matrix as int8 with a scale a row; vectors, which are few, as they are."""
+    if tensor.ndim < 2:
+        return {name: tensor.float().contiguous()}
+    scale = tensor.abs().amax(dim=1, keepdim=True).clamp(min=1e-12) / 127
+    return {name: (tensor / scale).round().to(torch.int8), name + _SCALE: scale}
 
 
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
@@ -156,7 +176,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
             folder.rename(replaced)
         unfinished.rename(folder)
         _flush_to_disk(folder.parent)
-    except OSError as error:
+    except (OSError, safetensors.SafetensorError) as error:
         raise CheckpointError(f"{folder}: cannot be written: {error}") from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)

@@ -15,7 +15,8 @@ from pathlib import Path
 import torch
 
 from allyouneed.checkpoint import CONFIG, Manifest, load_model
-from allyouneed.errors import CheckpointError, ConfigError, DataError
+from allyouneed.device import pick_device
+from allyouneed.errors import CheckpointError, DataError
 from allyouneed.inference.batches import by_length
 from allyouneed.inference.hypotheses import Hypothesis, penalty
 from allyouneed.inference.search import Limits, search
@@ -33,7 +34,6 @@ __all__ = [
     "Translation",
     "Translator",
     "find_model",
-    "pick_device",
     "shipped_models",
 ]
 
@@ -272,18 +272,6 @@ def find_model(model: str | Path | None = None) -> Path:
         return PRETRAINED / str(model)
     shipped = f"the shipped models are {', '.join(names)}" if names else "no model is shipped"
     raise CheckpointError(f"{model or 'no model was named'}: not a model folder; {shipped}")
-
-
-def pick_device(name: str = "auto") -> torch.device:
-    """The device of that name; "auto" is a GPU where there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigError(f"device {name} cannot be used here: {reason}; try cpu") from None
-    return torch.device(name)
 
 
 @contextlib.contextmanager

@@ -8,10 +8,10 @@ import torch
 from tiny_translator import MAX_SOURCE_TOKENS, copying_search, tiny_translator, tokenizer
 
 from allyouneed.checkpoint import save_model
-from allyouneed.errors import CheckpointError, ConfigError, DataError
+from allyouneed.errors import CheckpointError, DataError
 from allyouneed.inference import Greedy, Hypothesis, Limits, penalty
 from allyouneed.inference.teacher_forcing import token_log_probs
-from allyouneed.translator import Translator, find_model, pick_device
+from allyouneed.translator import Translator, find_model
 
 TEXTS = ["one two three", "", "four", "  \t", "five six", "seven"]
 LONG = "One two three, four five six. Seven eight man! Nine ten, one two three four five."
@@ -228,10 +228,3 @@ def test_no_model_at_all_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     with pytest.raises(CheckpointError, match="no model is shipped"):
         find_model(None)
-
-
-def test_a_device_that_is_not_there_is_refused() -> None:
-    for name in ("cuda:99", "abacus"):
-        with pytest.raises(ConfigError, match=name):
-            pick_device(name)
-    assert pick_device("cpu") == torch.device("cpu")

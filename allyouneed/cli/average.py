@@ -10,10 +10,10 @@ import click
 @click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder to write.")
 @click.option(
     "--dtype",
-    type=click.Choice(["float32", "float16", "bfloat16"]),
+    type=click.Choice(["float32", "float16", "bfloat16", "int8"]),
     default="float32",
     show_default=True,
-    help="How the weights are stored; half the bits are half the size.",
+    help="How the weights are stored; int8 keeps a scale for each row of a matrix.",
 )
 def average(models: tuple[Path, ...], output: Path, dtype: str) -> None:
     """Average the weights of MODELS (checkpoints or model folders) into one model folder.

@@ -1,7 +1,6 @@
 """`allyouneed`: commands are imported when they are called, so that `--help` is instant."""
 
 import importlib
-import os
 import sys
 
 import click
@@ -55,7 +54,3 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader has left; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)

@@ -4,17 +4,27 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
+if TYPE_CHECKING:
+    from allyouneed.training.events import Event
+
 
 class StopSwitch:
-    """SIGINT and SIGTERM ask for a stop after the step; a second SIGINT stops at once."""
+    """Once training has begun, SIGINT and SIGTERM ask for a stop after the step.
+
+    Before that there is nothing to save, and a second SIGINT stops at once.
+    """
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        signal.signal(signal.SIGINT, self._pressed)
-        signal.signal(signal.SIGTERM, self._pressed)
+
+    def report(self, event: "Event") -> None:
+        if event.name == "start":
+            signal.signal(signal.SIGINT, self._pressed)
+            signal.signal(signal.SIGTERM, self._pressed)
 
     def _pressed(self, number: int, frame: FrameType | None) -> None:
         self.signal = number
@@ -48,7 +58,7 @@ def train(run_file: Path, overrides: tuple[str, ...], folder: str | None) -> Non
     run = load_run(run_file, [*overrides, *([f"folder={folder}"] if folder else [])])
     stop = StopSwitch()
     with make_display(sys.stderr) as display:
-        outcome = train_run(run, [display], stop, prepare_progress=display.preparing)
+        outcome = train_run(run, [stop, display], stop, prepare_progress=display.preparing)
     if isinstance(outcome, Stopped):
         click.echo("give the same command again to go on", err=True)
         sys.exit(128 + (stop.signal or 0))

@@ -3,8 +3,8 @@
 from allyouneed.model.attention import (
     KeysValues,
     MultiHeadAttention,
-    attention,
     attention_weights,
+    scaled_dot_product_attention,
 )
 from allyouneed.model.embedding import LearnedPositions, SinusoidalPositions, TiedEmbedding
 from allyouneed.model.feed_forward import FeedForward
@@ -32,6 +32,6 @@ __all__ = [
     "SinusoidalPositions",
     "TiedEmbedding",
     "Transformer",
-    "attention",
     "attention_weights",
+    "scaled_dot_product_attention",
 ]

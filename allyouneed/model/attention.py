@@ -11,14 +11,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+def scaled_dot_product_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
+) -> Tensor:
     """softmax(Q K^T / sqrt(d_k)) V, equation 1, in one fused kernel.
 
     q (B, H, T, d_k), k (B, H, S, d_k), v (B, H, S, d_v) -> (B, H, T, d_v).
     `mask` broadcasts to (B, H, T, S); True may be attended to. A query needs at least one key.
 
     >>> q, k, v = torch.randn(2, 8, 5, 64), torch.randn(2, 8, 7, 64), torch.randn(2, 8, 7, 32)
-    >>> attention(q, k, v).shape
+    >>> scaled_dot_product_attention(q, k, v).shape
     torch.Size([2, 8, 5, 32])
     """
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
@@ -70,7 +72,7 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, x: Tensor, kv: KeysValues, mask: Tensor | None = None) -> Tensor:
         """x (B, T, d_model) -> (B, T, d_model); `mask` broadcasts to (B, H, T, S)."""
-        heads = attention(self._heads(self.w_q(x)), kv.k, kv.v, mask)
+        heads = scaled_dot_product_attention(self._heads(self.w_q(x)), kv.k, kv.v, mask)
         return self.w_o(heads.transpose(1, 2).flatten(2))
 
     def weights(self, x: Tensor, kv: KeysValues, mask: Tensor | None = None) -> Tensor:

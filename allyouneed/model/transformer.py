@@ -53,12 +53,12 @@ class Decoder(nn.Module):
 
     def read(self, memory: Tensor) -> list[KeysValues]:
         """What each layer will attend to in the encoder's output (B, S, d_model)."""
-        return [_heads(layer, "memory_attention").read(memory) for layer in self.layers]
+        return [_attention_of(layer, "memory_attention").read(memory) for layer in self.layers]
 
     def nothing_yet(self, memory: Tensor, beams: int) -> list[KeysValues]:
         """The `past` of a first step: no tokens, in `beams` rows for each of memory's."""
         empty = memory.new_empty(memory.size(0) * beams, 0, memory.size(-1))
-        return [_heads(layer, "self_attention").read(empty) for layer in self.layers]
+        return [_attention_of(layer, "self_attention").read(empty) for layer in self.layers]
 
     def forward(
         self,
@@ -77,7 +77,7 @@ class Decoder(nn.Module):
         return x, present
 
 
-def _heads(layer: nn.Module, name: str) -> MultiHeadAttention:
+def _attention_of(layer: nn.Module, name: str) -> MultiHeadAttention:
     return cast(MultiHeadAttention, getattr(layer, name))
 
 
@@ -195,9 +195,9 @@ class Transformer(nn.Module):
             for hook in hooks:
                 hook.remove()
         return AttentionMaps(
-            [maps[_heads(layer, "self_attention")] for layer in self.encoder.layers],
-            [maps[_heads(layer, "self_attention")] for layer in self.decoder.layers],
-            [maps[_heads(layer, "memory_attention")] for layer in self.decoder.layers],
+            [maps[_attention_of(layer, "self_attention")] for layer in self.encoder.layers],
+            [maps[_attention_of(layer, "self_attention")] for layer in self.decoder.layers],
+            [maps[_attention_of(layer, "memory_attention")] for layer in self.decoder.layers],
         )
 
     def _embed(self, ids: Tensor, position: Tensor) -> Tensor:

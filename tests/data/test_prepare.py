@@ -282,3 +282,19 @@ def test_no_corpus_and_nothing_left_are_refused(tmp_path: Path) -> None:
         prepare(make_run(write_tsv(tmp_path / "c.tsv", PAIRS), max_tokens=1), tmp_path / "data")
 
     assert not (tmp_path / "data").exists()
+
+
+def test_segmentations_are_the_same_pairs_in_other_pieces_and_share_the_weight(
+    tmp_path: Path,
+) -> None:
+    once = make_run(write_tsv(tmp_path / "c.tsv", PAIRS))
+    ways = dataclasses.replace(once.data, segmentations=3, subword_dropout=0.5)
+
+    report = prepare(dataclasses.replace(once, data=ways), tmp_path / "data")
+
+    data = PreparedData.open(tmp_path / "data")
+    assert report.n_read == report.n_kept == 50
+    assert [span.weight for span in data.spans] == [1 / 3] * 3
+    assert prepared_texts(tmp_path / "data") == PAIRS * 3
+    pieces = [[data.pair(way * 50 + pair)[0].tolist() for pair in range(50)] for way in range(3)]
+    assert pieces[0] != pieces[1] != pieces[2] != pieces[0]

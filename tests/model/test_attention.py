@@ -10,7 +10,12 @@ from tiny_world import CONFIG, SRC, TGT, packed, random_model
 from torch import Tensor
 from torch.testing import assert_close
 
-from allyouneed.model import KeysValues, MultiHeadAttention, attention, attention_weights
+from allyouneed.model import (
+    KeysValues,
+    MultiHeadAttention,
+    attention_weights,
+    scaled_dot_product_attention,
+)
 from allyouneed.rows import PADDING, Rows, one_sentence_a_row
 
 SIZE = st.integers(1, 6)
@@ -50,8 +55,8 @@ def test_fused_attention_is_the_formula(
     v = torch.randn(batch, heads, keys, d_v, dtype=torch.float64)
     mask = random_mask(batch, 1, queries, keys)
 
-    assert_close(attention(q, k, v, mask), attention_weights(q, k, mask) @ v)
-    assert_close(attention(q, k, v), attention_weights(q, k) @ v)
+    assert_close(scaled_dot_product_attention(q, k, v, mask), attention_weights(q, k, mask) @ v)
+    assert_close(scaled_dot_product_attention(q, k, v), attention_weights(q, k) @ v)
 
 
 def test_weights_of_a_module_are_those_its_output_is_made_with() -> None:

@@ -15,6 +15,7 @@ from allyouneed.config import CorpusConfig, RunConfig
 from allyouneed.errors import CheckpointError, TrainingError
 from allyouneed.training.checkpoints import MOMENTS, list_checkpoints
 from allyouneed.training.events import Event, Finished, Stopped
+from allyouneed.training.loss import label_smoothed_loss
 from allyouneed.training.run import train
 
 
@@ -124,16 +125,14 @@ def test_patience_ends_a_run_that_no_longer_gets_better(
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_batch(
     toy_run: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from allyouneed.training import step as step_module
-
-    real_loss, calls = step_module.label_smoothed_loss, []
+    calls: list[Tensor] = []
 
     def poisoned(logits: Tensor, labels: Tensor, smoothing: float) -> Any:
         calls.append(labels)
         factor = torch.nan if len(calls) == 6 else 1.0
-        return real_loss(logits * factor, labels, smoothing)
+        return label_smoothed_loss(logits * factor, labels, smoothing)
 
-    monkeypatch.setattr(step_module, "label_smoothed_loss", poisoned)
+    monkeypatch.setattr("allyouneed.training.step.label_smoothed_loss", poisoned)
     with pytest.raises(TrainingError, match="no longer a number"):
         train(toy_run)
 

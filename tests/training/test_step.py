@@ -15,6 +15,7 @@ from allyouneed.config import ModelConfig, TrainingConfig
 from allyouneed.data.batches import Batch, Batches, Position
 from allyouneed.errors import TrainingError
 from allyouneed.model.transformer import Transformer
+from allyouneed.rows import Rows
 from allyouneed.training.optimizer import make_adam, set_rate
 from allyouneed.training.step import TrainStep
 
@@ -57,14 +58,18 @@ def weights_after(batches: list[Batch], config: TrainingConfig = TRAINING) -> di
 
 def test_accumulated_batches_are_one_larger_batch() -> None:
     small = some_batches(TRAINING, 2)
+    src, tgt = (
+        Rows(*map(torch.cat, zip(*side, strict=True)))
+        for side in zip(*((b.src, b.tgt) for b in small), strict=True)
+    )
     joined = Batch(
-        *(type(small[0].src)(*map(torch.cat, zip(*side, strict=True)))
-          for side in zip(*((b.src, b.tgt) for b in small), strict=True)),
+        src,
+        tgt,
         labels=torch.cat([b.labels for b in small]),
         pairs=small[0].pairs + small[1].pairs,
         n_src_tokens=sum(b.n_src_tokens for b in small),
         n_tgt_tokens=sum(b.n_tgt_tokens for b in small),
-    )  # fmt: skip
+    )
 
     assert_close(weights_after(small), weights_after([joined]), rtol=1e-4, atol=1e-5)
 

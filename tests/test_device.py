@@ -1,0 +1,23 @@
+"""Where to compute."""
+
+import pytest
+import torch
+
+from allyouneed.device import pick_device
+from allyouneed.errors import ConfigError
+
+
+@pytest.mark.parametrize("name", ["cuda:99", "abacus"])
+def test_a_device_that_is_not_there_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        pick_device(name)
+
+
+def test_a_device_is_what_it_is_called() -> None:
+    assert pick_device("cpu") == torch.device("cpu")
+
+
+def test_auto_takes_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for there, device in ((True, "cuda"), (False, "cpu")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        assert pick_device("auto").type == device
