@@ -101,6 +101,10 @@ class Translator:
         decoding = self.manifest.decoding
         strategy = strategy or BeamSearch(decoding.beam_size, decoding.length_penalty)
         limits = limits or Limits(decoding.max_extra_tokens)
+        n_found = n_best
+        if n_best > 1 and isinstance(strategy, BeamSearch):
+            # Some of the beam may be one text in different pieces: see whether there are others.
+            n_found = max(n_best, strategy.size)
         prefix_ids = self.tokenizer.encode_batch(prefixes or [""] * len(texts))
         divided = [
             self._divide(*text)
@@ -109,13 +113,13 @@ class Translator:
         n_done = 0
         with _evaluating(self.model):
             for batch in self._batches(list(itertools.chain.from_iterable(divided))):
-                self._translate_batch(batch, strategy, limits, n_best, alignments)
+                self._translate_batch(batch, strategy, limits, n_found, alignments)
                 if progress is not None:
                     n_done_before = n_done
                     n_done = sum(all(part.hypotheses for part in parts) for parts in divided)
                     progress(n_done - n_done_before)
         return [
-            self._translation(text, parts, strategy.length_penalty, alignments)
+            self._translation(text, parts, strategy, n_best, alignments)
             for text, parts in zip(texts, divided, strict=True)
         ]
 
@@ -215,20 +219,29 @@ class Translator:
                 part.alignment = alignment
 
     def _translation(
-        self, source: str, parts: Sequence[_Part], alpha: float, alignments: bool
+        self,
+        source: str,
+        parts: Sequence[_Part],
+        strategy: Strategy,
+        n_best: int,
+        alignments: bool,
     ) -> Translation:
         ranks = max((len(part.hypotheses) for part in parts), default=1)
         candidates = [
             self._candidate(
-                [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts], alpha
+                [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts],
+                strategy.length_penalty,
             )
             for rank in range(ranks)
         ]
+        candidates.sort(key=lambda it: (it.finished, it.score), reverse=True)
+        if isinstance(strategy, BeamSearch):
+            candidates = _different(candidates)
         source_ids = [id_ for part in parts for id_ in part.ids]
         return Translation(
             source,
             tuple(self.tokenizer.pieces(source_ids)),
-            tuple(sorted(candidates, key=lambda it: (it.finished, it.score), reverse=True)),
+            tuple(candidates[:n_best]),
             _joined_alignment(parts) if alignments else None,
         )
 
@@ -283,6 +296,14 @@ def _evaluating(model: torch.nn.Module) -> Iterator[None]:
         yield
     finally:
         model.train(training)
+
+
+def _different(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The first of each text."""
+    first_of: dict[str, Candidate] = {}
+    for candidate in candidates:
+        first_of.setdefault(candidate.text, candidate)
+    return list(first_of.values())
 
 
 def _joined_alignment(parts: Sequence[_Part]) -> Alignment:

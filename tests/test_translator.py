@@ -9,7 +9,7 @@ from tiny_translator import MAX_SOURCE_TOKENS, copying_search, tiny_translator, 
 
 from allyouneed.checkpoint import save_model
 from allyouneed.errors import CheckpointError, DataError
-from allyouneed.inference import Greedy, Hypothesis, Limits, penalty
+from allyouneed.inference import BeamSearch, Greedy, Hypothesis, Limits, penalty
 from allyouneed.inference.teacher_forcing import token_log_probs
 from allyouneed.translator import Translator, find_model
 
@@ -131,6 +131,26 @@ def test_the_models_own_settings_hold_unless_others_are_given() -> None:
     assert own.hypotheses[0].score >= own.hypotheses[1].score
     assert len(own.tokens) <= n_source + 3
     assert len(given.tokens) <= 1
+
+
+def test_the_n_best_are_different_texts_from_the_whole_beam(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = tokenizer().encode("one")
+    spelled = tokenizer().encode("o n e")  # pieces that come out as another text only if joined
+    texts = [whole, whole, spelled]
+    found = [[Hypothesis(tuple(ids), -rank, -rank) for rank, ids in enumerate(texts, start=1)]]
+    asked: list[int] = []
+
+    def search(*arguments: object) -> list[list[Hypothesis]]:
+        asked.append(arguments[4])  # type: ignore[arg-type]
+        return found
+
+    monkeypatch.setattr("allyouneed.translator.search", search)
+    [translation] = tiny_translator().translate(["one"], strategy=BeamSearch(3), n_best=2)
+
+    assert asked == [3]
+    assert [candidate.text for candidate in translation.hypotheses] == ["one", "o n e"]
 
 
 def test_bytes_that_spell_line_ends_cannot_break_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,8 +45,14 @@ def copying_search(
     n_best: int = 1,
     prefixes: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Hypothesis]]:
-    """In place of `search`: prefix and source come out as they went in, at log P = -1."""
+    """In place of `search`: prefix and source come out as they went in, at log P = -1.
+
+    Of the others of the n best each repeats the last token once more, at one less.
+    """
     return [
-        [Hypothesis((*prefix, *source), -1.0, -1.0)] * n_best
+        [
+            Hypothesis((*prefix, *source, *[source[-1]] * rank), -1.0 - rank, -1.0 - rank)
+            for rank in range(n_best)
+        ]
         for source, prefix in zip(sources, prefixes or [], strict=True)
     ]

@@ -112,7 +112,7 @@ def test_columns_stand_beside_the_text() -> None:
     rows = [line.split("\t") for line in lines]
     assert [row[0] for row in rows] == ["1", "1", "2", "2"]
     assert all(float(row[1]) < 0 for row in rows)
-    assert [row[2] for row in rows] == ["one", "one", "two", "two"]
+    assert [row[2] for row in rows] == ["one", "one one", "two", "two two"]
     assert [len(row) for row in rows] == [4, 3, 4, 3]  # only the best is aligned
 
 

@@ -164,6 +164,18 @@ def test_a_folder_trained_on_other_text_is_refused(
         train(toy_run)
 
 
+def test_tensorboard_gets_the_scalars(toy_run: RunConfig) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    train(with_training(toy_run, tensorboard=True))
+
+    written = EventAccumulator(str(Path(toy_run.folder) / "tensorboard"))
+    written.Reload()
+    losses = {scalar.step: scalar.value for scalar in written.Scalars("train/loss")}
+    logged = {record["step"]: record["loss"] for record in events(toy_run, "step")}
+    assert losses == pytest.approx(logged)
+
+
 def test_listeners_hear_every_event(toy_run: RunConfig) -> None:
     heard: list[Event] = []
 
