@@ -19,6 +19,14 @@ from allyouneed.training.events import (
 )
 
 
+COLUMNS = (  # what matters least stands last, where a narrow terminal cuts it off
+    BarColumn(bar_width=10),
+    TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
+    TimeRemainingColumn(),
+    TextColumn("{task.description}"),
+)
+
+
 class Display(Listener, Protocol):
     """A listener that can also show how far the preparation of the data is."""
 
@@ -31,13 +39,7 @@ def make_display(stream: TextIO) -> Iterator[Display]:
     if not console.is_terminal:
         yield PlainLines(stream)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
+    with Progress(*COLUMNS, console=console) as progress:
         yield LiveBar(progress)
 
 
@@ -74,6 +76,14 @@ def describe(event: Event) -> str | None:
             return None
 
 
+def _figures(event: Stepped) -> str:
+    """The newest figures, short enough to stand beside a bar."""
+    return (
+        f"loss {event.loss:.3f} ppl {event.perplexity:.1f} rate {event.rate:.1e} "
+        f"{event.tokens_per_second / 1000:,.1f}k tok/s norm {event.grad_norm:.2f}"
+    )
+
+
 class PlainLines:
     """For logs: every event a line, with the time left at each report of steps."""
 
@@ -92,7 +102,7 @@ class PlainLines:
 
 
 class LiveBar:
-    """A bar that moves with the steps, the newest figures before it; the rest scrolls by."""
+    """A bar that moves with the steps, the newest figures beside it; the rest scrolls by."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -110,7 +120,7 @@ class LiveBar:
         if isinstance(event, Started):
             self._begin("training", total=event.steps, completed=event.step)
         if isinstance(event, Stepped):
-            self._move(completed=event.step, description=line)
+            self._move(completed=event.step, description=_figures(event))
         elif line:
             self._progress.console.print(line)
 

@@ -65,6 +65,12 @@ class Batches:
         self._config = config
         self._lengths = pairs.lengths + np.int32(1)  # each side carries one mark
 
+    @property
+    def settings(self) -> str:
+        """What besides the pairs decides which batches there are: positions fit no others."""
+        config = self._config
+        return f"{config.batching} {config.batch_tokens} {config.row_width} {config.seed}"
+
     def starting_at(self, position: Position) -> Iterator[tuple[Batch, Position]]:
         """Each batch with the position after it."""
         epoch, skip = position

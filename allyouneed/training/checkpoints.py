@@ -42,6 +42,7 @@ class Progress:
     best_score: float | None = None  # higher is better
     validations_since_best: int = 0
     data_digest: str = ""
+    plan: str = ""  # the settings that the position counts batches of
 
 
 def save_checkpoint(

@@ -21,7 +21,7 @@ class Started:
     step: int  # steps made before, by a run that this one goes on from
     steps: int
     n_parameters: int
-    n_pairs: int
+    n_pairs: int  # an epoch
     device: str
     precision: str
 

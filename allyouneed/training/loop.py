@@ -85,7 +85,9 @@ class Trainer:
             model=run.model,
             decoding=run.decoding,
         )
-        self.progress = Progress(data_digest=_digest(data, tokenizer))
+        self.progress = Progress(
+            data_digest=_digest(data, tokenizer), plan=Batches(data, run.training).settings
+        )
         self._unlogged: list[tuple[StepResult, list[Batch]]] = []
         self._saved: tuple[int, Path] | None = None  # the newest checkpoint and its step
         self._probe_memory(device)
@@ -96,7 +98,7 @@ class Trainer:
                 step=self.progress.step,
                 steps=run.training.steps,
                 n_parameters=sum(parameter.numel() for parameter in self.model.parameters()),
-                n_pairs=len(data),
+                n_pairs=round(sum((stop - start) * weight for start, stop, weight in data.spans)),
                 device=str(device),
                 precision=self._train_step.precision,
             )
@@ -236,6 +238,11 @@ class Trainer:
                 f"{checkpoints[-1]} was trained on other data than {self._folder / 'data'} holds; "
                 "put the data back, or start the new run in a folder of its own"
             )
+        if progress.plan != self.progress.plan:
+            # The batches are other ones now, so the rest of this epoch cannot be told from the
+            # part that was seen: go on with the next.
+            progress.plan = self.progress.plan
+            progress.position = Position(progress.position.epoch + 1)
         self.progress = progress
         self._saved = progress.step, checkpoints[-1]
 

@@ -66,7 +66,13 @@ def test_only_checkpoints_that_may_be_gone_on_from_keep_moments(toy_run: RunConf
     assert kept == [False, False, False, True, True]
 
 
-def test_a_stopped_run_goes_on_to_the_very_same_weights(toy_run: RunConfig, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "settings", [{}, {"accumulate": 2}, {"batching": "padded"}, {"cooldown_steps": 6}]
+)
+def test_a_stopped_run_goes_on_to_the_very_same_weights(
+    toy_run: RunConfig, toy_text: CorpusConfig, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    toy_run = with_training(with_dev(toy_run, toy_text), **settings)
     straight = dataclasses.replace(toy_run, folder=str(tmp_path / "straight"))
     train(straight)
 
@@ -78,6 +84,17 @@ def test_a_stopped_run_goes_on_to_the_very_same_weights(toy_run: RunConfig, tmp_
     newest = [list_checkpoints(Path(r.folder) / "checkpoints")[-1] for r in (straight, toy_run)]
     weights, resumed_weights = map(load_weights, newest)
     assert_close(resumed_weights, weights, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("change", [{"batch_tokens": 512}, {"seed": 2}, {"batching": "padded"}])
+def test_with_other_batches_a_run_goes_on_with_the_next_epoch(
+    toy_run: RunConfig, change: dict[str, Any]
+) -> None:
+    train(toy_run, stop_requested=StopAfter(3))
+    train(with_training(toy_run, steps=4, **change))
+
+    assert events(toy_run, "step")[0]["epoch"] == 0
+    assert events(toy_run, "step")[-1]["epoch"] == 1
 
 
 def test_the_log_tells_loss_rate_and_speed(toy_run: RunConfig) -> None:
