@@ -18,7 +18,6 @@ from allyouneed.training.events import (
     Validated,
 )
 
-
 COLUMNS = (  # what matters least stands last, where a narrow terminal cuts it off
     BarColumn(bar_width=10),
     TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),

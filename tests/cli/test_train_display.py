@@ -20,7 +20,8 @@ EVENTS: list[Event] = [
     Validated(step=50, loss=0.0, bleu=12.3, best=True, time=61.0),
     Saved(step=50, path="run/checkpoints/step-00000050"),
     Finished(
-        step=200, reason="all steps made", path="run/model", averaged=5, loss=1.0, bleu=34.5, time=99.0
+        step=200, reason="all steps made", path="run/model", averaged=5, loss=1.0, bleu=34.5,
+        time=99.0,
     ),
 ]  # fmt: skip
 
