@@ -15,7 +15,7 @@ from allyouneed.checkpoint import (
     average_weights,
     load_model,
     load_weights,
-    new_folder,
+    new_model_folder,
     save_model,
 )
 from allyouneed.config import ModelConfig
@@ -85,7 +85,7 @@ def test_a_failure_while_writing_leaves_what_was_there(folder: Path) -> None:
     before = load_weights(folder)
 
     def fail_halfway() -> None:
-        with new_folder(folder) as unfinished:
+        with new_model_folder(folder) as unfinished:
             (unfinished / WEIGHTS).write_text("half")
             raise OSError(28, "No space left on device")
 

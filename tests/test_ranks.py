@@ -16,7 +16,7 @@ RANKS = (
     {"errors"},
     {"config"},
     {"run_file"},
-    {"text", "rows", "device"},
+    {"text", "rows", "device", "folders"},
     {"data", "model"},
     {"checkpoint"},
     {"inference"},

@@ -7,7 +7,6 @@ import itertools
 import json
 import math
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from allyouneed.data.shards import (
     dtype_for,
 )
 from allyouneed.errors import ConfigError, DataError
+from allyouneed.folders import new_folder
 from allyouneed.text.subword_dropout import SubwordDropout
 from allyouneed.text.tokenizer import Tokenizer
 
@@ -83,7 +83,7 @@ def prepare(
     if not run.data.corpora:
         raise ConfigError("data.corpora names no corpus; give it at least one")
     fingerprint = fingerprint_of(run)  # first, so that a file which changes meanwhile is noticed
-    with _replacing(folder) as partial:
+    with _new_data_folder(folder) as partial:
         if tokenizer is None:
             tokenizer = _learn_tokenizer(run, progress)
         tokenizer.save(partial / TOKENIZER_FILE)
@@ -244,23 +244,14 @@ def _n_workers(run: RunConfig) -> int:
 
 
 @contextlib.contextmanager
-def _replacing(folder: Path) -> Iterator[Path]:
-    """An empty folder that takes the place of `folder` at the end, or vanishes on any failure."""
-    partial, old = (folder.with_name(f".{folder.name}.{state}") for state in ("partial", "old"))
+def _new_data_folder(folder: Path) -> Iterator[Path]:
+    if folder.exists() and any(folder.iterdir()) and not (folder / TOKENIZER_FILE).exists():
+        raise DataError(f"{folder}: holds something else than prepared data; move it away")
     try:
-        if folder.exists() and any(folder.iterdir()) and not (folder / TOKENIZER_FILE).exists():
-            raise DataError(f"{folder}: holds something else than prepared data; move it away")
-        shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed
-        partial.mkdir(parents=True)
-        yield partial
-        if folder.exists():  # a folder that is not empty cannot be replaced in one step
-            folder.rename(old)
-        partial.rename(folder)
+        with new_folder(folder) as unfinished:
+            yield unfinished
     except OSError as error:
         raise DataError(
             f"{folder}: cannot be written: {error}; nothing of it was kept. "
             "Make room or set another folder"
         ) from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)

@@ -20,7 +20,7 @@ from allyouneed.checkpoint import (
     Manifest,
     load_manifest,
     load_weights,
-    new_folder,
+    new_model_folder,
     write_json,
     write_model,
 )
@@ -56,7 +56,7 @@ def save_checkpoint(
 ) -> Path:
     """Write a checkpoint, then drop all but the newest `keep`."""
     path = folder / f"step-{progress.step:08d}"
-    with new_folder(path) as unfinished:
+    with new_model_folder(path) as unfinished:
         write_model(unfinished, model.state_dict(), tokenizer, manifest)
         save_file(_moments(model, optimizer) | _random_states(), unfinished / MOMENTS)
         write_json(unfinished / PROGRESS, dataclasses.asdict(progress))
