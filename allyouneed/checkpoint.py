@@ -17,9 +17,9 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
 
+from allyouneed.atomic import new_folder
 from allyouneed.config import DecodingConfig, ModelConfig
 from allyouneed.errors import CheckpointError, ConfigError
-from allyouneed.folders import new_folder
 from allyouneed.model.transformer import Transformer
 from allyouneed.run_file import from_tree
 from allyouneed.text.tokenizer import Tokenizer
@@ -36,7 +36,7 @@ class Manifest:
     format: int = FORMAT
     source_language: str
     target_language: str
-    max_source_tokens: int  # the longest source it was trained on; longer ones are split
+    max_source_tokens: int  # nearly all sources it was trained on are shorter; others are split
     model: ModelConfig
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
@@ -160,7 +160,9 @@ def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 @contextlib.contextmanager
 def new_model_folder(folder: Path) -> Iterator[Path]:
-    """`new_folder`, in whose place a failure says that the model could not be written."""
+    """`new_folder` for a model: it replaces an older model, but nothing else."""
+    if folder.exists() and not (folder / CONFIG).exists() and not _is_empty_folder(folder):
+        raise CheckpointError(f"{folder}: holds something else than a model; name another folder")
     try:
         with new_folder(folder) as unfinished:
             yield unfinished
@@ -168,6 +170,10 @@ def new_model_folder(folder: Path) -> Iterator[Path]:
         raise CheckpointError(
             f"{folder}: cannot be written: {error}; make room or set another folder"
         ) from None
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
 
 
 def write_json(path: Path, tree: Mapping[str, Any]) -> None:

@@ -42,8 +42,9 @@ PRETRAINED = Path(__file__).parent / "pretrained"
 
 @dataclass
 class _Part:
-    """As much of a text as the model takes at once, and what became of it."""
+    """As much of text number `text` as the model takes at once, and what became of it."""
 
+    text: int
     ids: list[int]
     prefix: list[int]
     hypotheses: list[Hypothesis] = field(default_factory=list)
@@ -88,7 +89,7 @@ class Translator:
         n_best: int = 1,
         prefixes: Sequence[str] | None = None,
         alignments: bool = False,
-        progress: Callable[[int], None] | None = None,
+        progress: Callable[[int], None] = lambda n_texts: None,
     ) -> list[Translation]:
         """Translate sentences, in their order.
 
@@ -107,17 +108,19 @@ class Translator:
             n_found = max(n_best, strategy.size)
         prefix_ids = self.tokenizer.encode_batch(prefixes or [""] * len(texts))
         divided = [
-            self._divide(*text)
-            for text in zip(texts, self.tokenizer.encode_batch(texts), prefix_ids, strict=True)
+            self._divide(number, *text)
+            for number, text in enumerate(
+                zip(texts, self.tokenizer.encode_batch(texts), prefix_ids, strict=True)
+            )
         ]
-        n_done = 0
+        parts_to_do = [len(parts) for parts in divided]
+        progress(parts_to_do.count(0))
         with _evaluating(self.model):
             for batch in self._batches(list(itertools.chain.from_iterable(divided))):
                 self._translate_batch(batch, strategy, limits, n_found, alignments)
-                if progress is not None:
-                    n_done_before = n_done
-                    n_done = sum(all(part.hypotheses for part in parts) for parts in divided)
-                    progress(n_done - n_done_before)
+                for part in batch:
+                    parts_to_do[part.text] -= 1
+                progress(sum(parts_to_do[text] == 0 for text in {part.text for part in batch}))
         return [
             self._translation(text, parts, strategy, n_best, alignments)
             for text, parts in zip(texts, divided, strict=True)
@@ -146,7 +149,7 @@ class Translator:
         *,
         strategy: Strategy | None = None,
         limits: Limits | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: Callable[[int], None] = lambda n_texts: None,
     ) -> str:
         """Translate the sentences of a text and leave what stands between them as it is."""
         document = Document.parse(text, self.source_language)
@@ -186,15 +189,15 @@ class Translator:
         known = self.model.max_length or self.manifest.max_source_tokens
         return max(1, min(known, self.manifest.max_source_tokens) - 1)
 
-    def _divide(self, text: str, ids: list[int], prefix: list[int]) -> list[_Part]:
+    def _divide(self, number: int, text: str, ids: list[int], prefix: list[int]) -> list[_Part]:
         def fits(part: str) -> bool:
             return len(self.tokenizer.encode(part)) <= self._longest_part
 
         if len(ids) <= self._longest_part:
-            return [_Part(ids, prefix)] if ids else []
+            return [_Part(number, ids, prefix)] if ids else []
         divided = self.tokenizer.encode_batch(split_to_fit(normalize(text), fits))
         first, *others = filter(None, divided)
-        return [_Part(first, prefix), *(_Part(part, []) for part in others)]
+        return [_Part(number, first, prefix), *(_Part(number, part, []) for part in others)]
 
     def _batches(self, parts: Sequence[_Part]) -> Iterator[list[_Part]]:
         lengths = [len(part.ids) + 1 for part in parts]

@@ -13,10 +13,10 @@ import allyouneed
 PACKAGE = Path(allyouneed.__file__).parent
 # From low to high; a file imports only what stands lower, or in its own folder.
 RANKS = (
-    {"errors"},
+    {"errors", "atomic"},
     {"config"},
     {"run_file"},
-    {"text", "rows", "device", "folders"},
+    {"text", "rows", "device"},
     {"data", "model"},
     {"checkpoint"},
     {"inference"},

@@ -52,5 +52,8 @@ def main() -> None:
     except UserError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
+    except OSError as error:  # a full disk, a file that may not be read, …
+        click.echo(f"error: {error}", err=True)
+        sys.exit(UserError.exit_code)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(130)

@@ -7,11 +7,12 @@ from rich.progress import Progress
 
 from allyouneed.cli import train_display
 from allyouneed.cli.train_display import LiveBar, PlainLines, make_display
-from allyouneed.training.events import Event, Finished, Saved, Started, Stepped, Validated
+from allyouneed.training.events import Event, Finished, Saved, Started, Stepped, Stopped, Validated
 
 EVENTS: list[Event] = [
     Started(
-        step=0, steps=200, n_parameters=7_000_000, n_pairs=29_000, device="cpu", precision="float32"
+        step=0, steps=200, warmup_steps=50, n_parameters=7_000_000, n_pairs=29_000, device="cpu",
+        precision="float32",
     ),
     Stepped(
         step=50, epoch=0, loss=6.5, nll=0.0, grad_norm=1.5, rate=1e-4, tokens_per_second=12_345.0,
@@ -38,10 +39,22 @@ def test_a_log_gets_a_line_an_event() -> None:
     preparing, started, step, validation, finished = stream.getvalue().splitlines()
     assert preparing == "encoding"
     assert "7.0 M parameters, 29,000 pairs" in started
+    assert step.endswith("0:00:00 left")
     for figure in ("step 50", "loss 6.500", "perplexity 1.00", "rate 1.00e-04", "12,345 tokens/s"):
         assert figure in step
     assert "BLEU 12.30 (best)" in validation
     assert "run/model, dev BLEU 34.50" in finished
+
+
+def test_brackets_in_a_path_are_no_markup() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=80, color_system=None)
+    with Progress(*train_display.COLUMNS, console=console) as progress:
+        bar = LiveBar(progress)
+        bar.preparing("reading [/v2]", 0.5, 10)
+        bar.report(Stopped(step=3, path="runs/[/v2]/x"))
+
+    assert "runs/[/v2]/x" in stream.getvalue()
 
 
 def test_a_narrow_terminal_shows_bar_time_left_and_figures_in_one_line() -> None:
