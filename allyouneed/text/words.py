@@ -6,6 +6,8 @@ from collections.abc import Sequence
 SPACE = "▁"
 MARKS = ("<s>", "</s>")
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # would move the cursor of a terminal
+UNREADABLE = "\ufffd"
 
 
 def labels(pieces: Sequence[str]) -> list[str]:
@@ -37,12 +39,13 @@ def spell(pieces: Sequence[str]) -> str:
         bytes.fromhex(byte[1]) if (byte := BYTE.fullmatch(piece)) else piece.encode()
         for piece in pieces
     )
-    return b"".join(parts).decode(errors="replace").replace(SPACE, " ").strip() or SPACE
+    text = b"".join(parts).decode(errors="replace").replace(SPACE, " ").strip(" ")
+    return CONTROL.sub(UNREADABLE, text) or SPACE
 
 
 def _label(piece: str) -> str:
     text = spell([piece])
-    if not text.isprintable() or "\ufffd" in text:  # a part of a character, or a control character
+    if UNREADABLE in text:  # a part of a character, or a control character
         return piece
     return f"·{text}" if text[0].isalnum() and not piece.startswith(SPACE) else text
 

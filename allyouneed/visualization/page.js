@@ -86,11 +86,13 @@ function say(map, focus) {
 
 // ---- controls ------------------------------------------------------------------------------
 
+/** Entries: value, label and, where they differ from these, spoken name, fill, title. */
 function choices(legend, type, name, entries, isChecked, onchange) {
-  const keys = entries.map(({ value, label, ...more }) =>
-    make("label", more, make("input", { type, name, value, checked: isChecked(value),
-      "aria-label": more["aria-label"] || label, disabled: Boolean(more.disabled),
-      onchange: (event) => onchange(value, event.target.checked) }), make("span", {}, label)));
+  const keys = entries.map(({ value, label, spoken = label, fill, ...more }) =>
+    make("label", { title: more.title || false }, make("input", { type, name, value,
+      "aria-label": spoken, checked: isChecked(value), disabled: Boolean(more.disabled),
+      onchange: (event) => onchange(value, event.target.checked) }),
+    make("span", fill ? { "--colour": fill } : {}, label)));
   return make("fieldset", { id: `choose-${name}` }, make("legend", {}, legend),
     make("div", { class: "keys" }, ...keys));
 }
@@ -124,12 +126,12 @@ function drawControls() {
   if (oneHead) {
     controls.push(
       radio("Layer", "layer", range(map.nLayers).map((layer) => ({ value: layer,
-        label: String(layer + 1), "aria-label": `Layer ${layer + 1}` })), state.layer,
+        label: String(layer + 1), spoken: `Layer ${layer + 1}` })), state.layer,
       change("layer")),
       choices("Heads", "checkbox", "heads", [
         ...all.map((head) => ({ value: head, label: String(head + 1),
-          "aria-label": `Head ${head + 1}`, "--colour": colour(head) })),
-        { value: "all", label: "all", "aria-label": "All heads" },
+          spoken: `Head ${head + 1}`, fill: colour(head) })),
+        { value: "all", label: "all", spoken: "Every head" },
       ], (value) => value === "all" ? state.heads.size === map.nHeads : state.heads.has(value),
       (value, checked) => {
         if (value === "all") state.heads = new Set(checked ? all : []);

@@ -25,7 +25,8 @@ function showLines(map) {
   const [from, to] = KINDS[state.kind];
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("aria-hidden", "true"); // the read-out says the same in words
-  const column = (names, side) => make("ol", { class: side === "query" ? "tokens queries" : "tokens" },
+  const column = (names, side) => make("ol",
+    { class: side === "query" ? "tokens queries" : "tokens" },
     ...names.map((name, place) => tokenButton(name, side, place)));
   const lines = make("div", { class: "lines", onpointerleave: () => hover(null),
     onfocusout: () => hover(null), onkeydown: moveAmongTokens },

@@ -1,6 +1,7 @@
 """Drawings as SVG, written by hand: no package is needed."""
 
 import base64
+import re
 import struct
 import zlib
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ from allyouneed.visualization.drawing import (
 )
 
 FONT = "system-ui, 'Segoe UI', Roboto, Helvetica, Arial, 'Noto Sans', sans-serif"
+FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def svg(drawing: Drawing) -> str:
@@ -101,7 +103,7 @@ def _number(value: float) -> str:
 
 def _printable(text: str) -> str:
     """XML has no place for control characters and lone surrogates, not even escaped."""
-    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+    return FORBIDDEN.sub("\ufffd", text)
 
 
 def png_bytes(pixels: Pixels) -> bytes:
