@@ -192,21 +192,10 @@ class Translator:
         )
 
     def _attention(self, source_tokens: Sequence[str], target_tokens: Sequence[str]) -> Attention:
-        if not source_tokens:
-            raise DataError("a blank text has no tokens to attend to; give a sentence")
-        if len(source_tokens) > self._longest_part:
-            raise DataError(
-                f"the text has {len(source_tokens)} tokens and was translated in parts, since the "
-                f"model takes {self._longest_part} at once; give one sentence of it"
-            )
-        if len(target_tokens) >= (self.model.max_length or math.inf):
-            raise DataError(
-                f"the translation has {len(target_tokens)} tokens, and the model knows "
-                f"{self.model.max_length} positions; give a shorter one"
-            )
-        ids = self.tokenizer.ids
         with _evaluating(self.model):
-            return attend(self.model, self.tokenizer, ids(source_tokens), ids(target_tokens))
+            return attend(
+                self.model, self.tokenizer, source_tokens, target_tokens, self._longest_part
+            )
 
     @property
     def _longest_part(self) -> int:

@@ -109,7 +109,7 @@ def test_imports_are_written_out_in_full(module: str) -> None:
 @pytest.mark.parametrize(
     "module", [module for module in RANKED if unit(module) in {"text", "visualization"}]
 )
-def test_text_and_pictures_never_imports_torch(module: str) -> None:
+def test_text_and_pictures_never_import_torch(module: str) -> None:
     assert "torch" not in {name.split(".")[0] for name in imports(parsed(module))}
     assert "torch" not in loaded_with(module)
 

@@ -8,7 +8,6 @@ from allyouneed.visualization.drawing import (
     INK,
     MUTED,
     PALE,
-    PAPER,
     Box,
     Drawing,
     Image,
@@ -51,7 +50,9 @@ def lines_drawing(map_: AttentionMap, title: str, layer: int, heads: Sequence[in
     """Queries on the left, keys on the right; the opacity of a line is its weight."""
     left = MARGIN + _widest(map_.queries) + 8
     right = left + 220
-    width = max(right + 8 + _widest(map_.keys) + MARGIN, text_width(title, 14) + 2 * MARGIN)
+    legend = MARGIN + 38 + 38 * len(heads)
+    titled = text_width(title, 14) + 2 * MARGIN
+    width = max(right + 8 + _widest(map_.keys) + MARGIN, legend, titled)
     n_rows = max(len(map_.queries), len(map_.keys))
     drawing = Drawing(width, HEADING + 20 + n_rows * ROW + MARGIN, title)
     _add_title(drawing, title)
@@ -154,10 +155,10 @@ def _add_title(drawing: Drawing, title: str) -> None:
 def _add_legend(drawing: Drawing, heads: Sequence[int]) -> None:
     drawing.add(Text(MARGIN, HEADING + 2, "head", 12, MUTED))
     for number, head in enumerate(heads):
-        x = MARGIN + 36 + 24 * number
+        x = MARGIN + 38 + 38 * number
         drawing.add(
-            Box(x, HEADING - 7, 20, 18, head_colour(head), radius=4),
-            Text(x + 10, HEADING + 2, str(head + 1), 11, PAPER, "middle", bold=True),
+            Box(x, HEADING - 4, 12, 12, head_colour(head), radius=3),
+            Text(x + 16, HEADING + 2, str(head + 1), 12),
         )
 
 

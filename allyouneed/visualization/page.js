@@ -37,6 +37,14 @@ const range = (n) => Array.from({ length: n }, (_, i) => i);
 const isDark = () => document.documentElement.dataset.theme === "dark";
 const palette = () => data.colours[isDark() ? "dark" : "light"];
 const colour = (head) => palette()[head % palette().length];
+const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+
+/** Black or white, whichever can be read on a colour. */
+function readableOn(hex) {
+  const [red, green, blue] = rgb(hex).map((channel) => (channel / 255) ** 2.2);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 ? "#000000" : "#ffffff";
+}
+
 const chosenHeads = () => [...state.heads].sort((a, b) => a - b);
 const headNames = (heads) =>
   `${heads.length === 1 ? "head" : "mean of heads"} ${heads.map((head) => head + 1).join(", ")}`;
@@ -92,7 +100,7 @@ function choices(legend, type, name, entries, isChecked, onchange) {
     make("label", { title: more.title || false }, make("input", { type, name, value,
       "aria-label": spoken, checked: isChecked(value), disabled: Boolean(more.disabled),
       onchange: (event) => onchange(value, event.target.checked) }),
-    make("span", fill ? { "--colour": fill } : {}, label)));
+    make("span", fill ? { "--colour": fill, "--on-colour": readableOn(fill) } : {}, label)));
   return make("fieldset", { id: `choose-${name}` }, make("legend", {}, legend),
     make("div", { class: "keys" }, ...keys));
 }

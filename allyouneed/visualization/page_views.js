@@ -152,7 +152,7 @@ function heatLayout(map) {
   const left = widest(map.queries), top = widest(map.keys);
   const room = byId("stage").clientWidth - left - 2;
   const wanted = state.heads.size > 1 ? Math.min(room, 440) : room;
-  const size = Math.max(10, Math.min(24, Math.floor(wanted / map.keys.length)));
+  const size = Math.max(13, Math.min(24, Math.floor(wanted / map.keys.length)));
   return { left, top, size };
 }
 
@@ -204,11 +204,11 @@ function thumbnail(map, layer, head) {
   const [width, height] = [map.keys.length, map.queries.length];
   const canvas = make("canvas", { width, height, "aria-hidden": "true" });
   const image = new ImageData(width, height);
-  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour(head).slice(at, at + 2), 16));
+  const own = rgb(colour(head));
   for (let query = 0; query < height; query++) {
     for (let key = 0; key < width; key++) {
       const alpha = 255 * Math.sqrt(weight(map, layer, head, query, key));
-      image.data.set([red, green, blue, alpha], 4 * (query * width + key));
+      image.data.set([...own, alpha], 4 * (query * width + key));
     }
   }
   canvas.getContext("2d").putImageData(image, 0, 0);

@@ -2,7 +2,9 @@
 
 import copy
 import pickle
+import re
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from allyouneed.rows import one_sentence_a_row
 from allyouneed.text.tokenizer import BEGIN, END
 from allyouneed.translator import Translator
 
+GUIDE = Path(__file__).parents[2] / "docs" / "attention.md"
 SOURCE, TARGET = "one two three", "Four man!"
 
 
@@ -104,8 +107,24 @@ def test_what_cannot_be_looked_at_says_why(copying: Translator) -> None:
         copying.attention(long, TARGET)
 
 
+def test_a_translation_beyond_the_known_positions_is_refused() -> None:
+    known = tiny_translator()
+    config = replace(known.manifest.model, positions="learned", max_positions=6)
+    translator = Translator(Transformer(config), known.tokenizer, known.manifest)
+
+    assert translator.attention("one", "one two three four five").decoder.shape[-1] == 6
+    with pytest.raises(DataError, match="knows 6 positions"):
+        translator.attention("one", "one two three four five six")
+
+
 def test_an_empty_translation_is_one_step(copying: Translator) -> None:
     attention = copying.attention(SOURCE, "")
 
     assert attention.map("encoder-decoder").queries == ("</s>",)
     assert attention.map("decoder").queries == ("<s>",)
+
+
+def test_the_snippet_of_the_guide_runs() -> None:
+    [snippet] = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+
+    exec(compile(snippet, str(GUIDE), "exec"), {})
