@@ -17,6 +17,7 @@ import torch
 from allyouneed.checkpoint import CONFIG, Manifest, load_model
 from allyouneed.device import pick_device
 from allyouneed.errors import CheckpointError, DataError
+from allyouneed.inference.attention import attend
 from allyouneed.inference.batches import by_length
 from allyouneed.inference.hypotheses import Hypothesis, penalty
 from allyouneed.inference.search import Limits, search
@@ -27,6 +28,7 @@ from allyouneed.model.transformer import Transformer
 from allyouneed.text.normalize import normalize
 from allyouneed.text.sentences import Document, split_to_fit
 from allyouneed.text.tokenizer import END, Tokenizer
+from allyouneed.visualization.attention import Attention
 
 __all__ = [
     "Candidate",
@@ -183,6 +185,21 @@ class Translator:
                     log_probs[place] = row
         return [self._score(*target) for target in zip(target_ids, log_probs, strict=True)]
 
+    def attention(self, source: str, target: str | None = None) -> Attention:
+        """What every head attends to; `target` is the best translation unless it is given."""
+        if target is None:
+            return self.translate([source])[0].attention()
+        return self._attention(
+            self.tokenizer.pieces(self.tokenizer.encode(source)),
+            self.tokenizer.pieces(self.tokenizer.encode(target)),
+        )
+
+    def _attention(self, source_tokens: Sequence[str], target_tokens: Sequence[str]) -> Attention:
+        with _evaluating(self.model):
+            return attend(
+                self.model, self.tokenizer, source_tokens, target_tokens, self._longest_part
+            )
+
     @property
     def _longest_part(self) -> int:
         """The most tokens, without the end mark, that the model takes at once."""
@@ -246,6 +263,7 @@ class Translator:
             tuple(self.tokenizer.pieces(source_ids)),
             tuple(candidates[:n_best]),
             _joined_alignment(parts) if alignments else None,
+            self._attention,
         )
 
     def _candidate(self, hypotheses: Sequence[Hypothesis], alpha: float) -> Candidate:

@@ -16,6 +16,8 @@ COMMANDS = {
     "translate": "Translate sentences, files or what comes in by a pipe.",
     "evaluate": "Score translations: BLEU, chrF, TER, the paper's BLEU, significance.",
     "score": "Say how probable a model finds given translations.",
+    "attention": "Show what every head attends to: a page, a picture or text.",
+    "figure": "Draw figures 1 and 2 with a model's sizes, positions, rate and curves.",
 }
 
 
