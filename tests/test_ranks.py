@@ -22,7 +22,7 @@ RANKS = (
     {"inference"},
     {"translator"},
     {"evaluation"},
-    {"training", "visualization"},
+    {"training", "visualization", "interop"},
     {"cli"},
     {"__main__"},
 )

@@ -15,6 +15,7 @@ COMMANDS = {
     "average": "Average the weights of several model folders into one.",
     "translate": "Translate sentences, files or what comes in by a pipe.",
     "evaluate": "Score translations: BLEU, chrF, TER, the paper's BLEU, significance.",
+    "export": "Write a model for Hugging Face transformers, CTranslate2 or ONNX.",
     "score": "Say how probable a model finds given translations.",
 }
 
