@@ -8,11 +8,11 @@ from types import ModuleType
 from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from allyouneed.checkpoint import TOKENIZER, LoadedModel
 from allyouneed.errors import ConfigError
-from allyouneed.interop.formats import Ids, check_heads, require
+from allyouneed.interop.formats import Ids, check_heads, require, table_size
 from allyouneed.interop.sentencepiece_model import pieces, standalone
 from allyouneed.model.attention import MultiHeadAttention
 from allyouneed.model.layers import AddNorm, DecoderLayer, EncoderLayer
@@ -20,7 +20,6 @@ from allyouneed.model.transformer import Transformer
 from allyouneed.text.tokenizer import BEGIN, PAD
 
 _NEVER = -1e4  # added to the logits of what is never said; float16 can hold it
-_N_POSITIONS = 1024
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,8 @@ class CTranslate2:
     def write(self, folder: Path, model: LoadedModel) -> None:
         self.program()
         check_heads(model, "CTranslate2")
-        spec = _specification(model.model)
+        n_positions = model.model.max_length or table_size(model.manifest)
+        spec = _specification(model.model, n_positions)
         vocabulary = pieces(model.tokenizer)
         spec.register_source_vocabulary(vocabulary)
         spec.register_target_vocabulary(vocabulary)
@@ -54,7 +54,7 @@ class CTranslate2:
         return _Engine(self.program(), folder)
 
 
-def _specification(model: Transformer) -> Any:
+def _specification(model: Transformer, n_positions: int) -> Any:
     from ctranslate2.specs import TransformerSpec
 
     config = model.config
@@ -62,12 +62,13 @@ def _specification(model: Transformer) -> Any:
         (config.n_layers, config.decoder_layers), config.n_heads, pre_norm=False
     )
     embedding = model.embedding.weight
+    positions = model.positions(torch.arange(n_positions))
     for stack, embeddings in (
         (spec.encoder, spec.encoder.embeddings[0]),
         (spec.decoder, spec.decoder.embeddings),
     ):
         embeddings.weight = embedding
-        stack.position_encodings.encodings = _position_table(model)
+        stack.position_encodings.encodings = positions
     for layer, layer_spec in zip(model.encoder.layers, spec.encoder.layer, strict=True):
         _set_layer(layer_spec, cast(EncoderLayer, layer))
     for layer, layer_spec in zip(model.decoder.layers, spec.decoder.layer, strict=True):
@@ -77,11 +78,6 @@ def _specification(model: Transformer) -> Any:
     spec.decoder.projection.bias = torch.zeros(config.vocab_size)
     spec.decoder.projection.bias[[PAD, BEGIN]] = _NEVER
     return spec
-
-
-def _position_table(model: Transformer) -> Tensor:
-    n_positions = model.max_length or _N_POSITIONS
-    return model.positions(torch.arange(n_positions))
 
 
 def _set_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
@@ -131,5 +127,6 @@ class _Engine:
             length_penalty=0,
             min_decoding_length=0,
             max_decoding_length=max_length,
+            max_input_length=0,  # none, instead of cutting off what is longer than 1024
         )
         return [[self._ids[piece] for piece in result.hypotheses[0]] for result in results]

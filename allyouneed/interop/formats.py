@@ -9,7 +9,7 @@ from typing import Protocol
 
 import torch
 
-from allyouneed.checkpoint import LoadedModel, new_folder
+from allyouneed.checkpoint import LoadedModel, Manifest, new_folder
 from allyouneed.errors import CheckpointError, ConfigError, MissingExtraError
 
 Ids = Sequence[int]
@@ -51,6 +51,16 @@ def export(model: LoadedModel, form: Format, folder: Path) -> None:
     copied = copy.deepcopy(model.model).to("cpu", torch.float32).eval().requires_grad_(False)
     with new_folder(folder) as unfinished:
         form.write(unfinished, model._replace(model=copied))
+
+
+def longest_output(manifest: Manifest) -> int:
+    """The most tokens, with the end mark, that any source may become."""
+    return manifest.max_source_tokens + manifest.decoding.max_extra_tokens
+
+
+def table_size(manifest: Manifest) -> int:
+    """How many positions to give a program that keeps sinusoids in a table."""
+    return max(1024, longest_output(manifest))
 
 
 def require(package: str, extra: str, purpose: str) -> ModuleType:

@@ -18,7 +18,7 @@ from torch import Tensor
 from allyouneed.checkpoint import LoadedModel, Manifest, write_json
 from allyouneed.config import ModelConfig
 from allyouneed.errors import CheckpointError
-from allyouneed.interop.formats import Ids, check_heads, require
+from allyouneed.interop.formats import Ids, check_heads, longest_output, require, table_size
 from allyouneed.interop.sentencepiece_model import pieces, standalone
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 
@@ -93,10 +93,6 @@ def _d_model_axis(name: str) -> int | None:
     return 0 if writes_to_d_model else 1
 
 
-def _longest_output(manifest: Manifest) -> int:
-    return manifest.max_source_tokens + manifest.decoding.max_extra_tokens
-
-
 def _config(manifest: Manifest) -> dict[str, Any]:
     config = manifest.model
     sizes = {
@@ -115,8 +111,7 @@ def _config(manifest: Manifest) -> dict[str, Any]:
         "vocab_size": config.vocab_size,
         "d_model": config.d_model,
         **sizes,
-        # Marian makes a table of so many at loading; 1024 is its own default.
-        "max_position_embeddings": max(1024, _longest_output(manifest) + 1),
+        "max_position_embeddings": table_size(manifest),
         "activation_function": "relu",
         "dropout": config.dropout,
         "scale_embedding": True,
@@ -133,14 +128,22 @@ def _config(manifest: Manifest) -> dict[str, Any]:
 def _generation_config(manifest: Manifest) -> dict[str, Any]:
     return {
         "num_beams": manifest.decoding.beam_size,
-        "length_penalty": manifest.decoding.length_penalty,
-        "max_length": _longest_output(manifest) + 1,  # with the begin mark
+        "length_penalty": _exponent_of_length(manifest.decoding.length_penalty),
+        "max_length": longest_output(manifest) + 1,  # with the begin mark
         "bad_words_ids": [[PAD], [BEGIN]],
         "pad_token_id": PAD,
         "bos_token_id": BEGIN,
         "eos_token_id": END,
         "decoder_start_token_id": BEGIN,
     }
+
+
+def _exponent_of_length(alpha: float) -> float:
+    """The x for which |Y|^x, Marian's penalty, comes nearest to the paper's ((5 + |Y|) / 6)^α.
+
+    Only its growth matters: d log/d|Y| is x / |Y| there and α / (5 + |Y|) here, the same at 20.
+    """
+    return round(alpha * 20 / (5 + 20), 4)
 
 
 def _tokenizer_config(manifest: Manifest) -> dict[str, Any]:
@@ -160,7 +163,7 @@ class _Marian:
     """MarianMT, loaded from an exported folder."""
 
     def __init__(self, transformers: ModuleType, folder: Path) -> None:
-        transformers.utils.logging.disable_progress_bar()
+        transformers.utils.logging.disable_progress_bar()  # it is done in a blink
         self._model = transformers.MarianMTModel.from_pretrained(folder, local_files_only=True)
 
     def translate(self, sources: Sequence[Ids], beam_size: int, max_length: int) -> list[list[int]]:

@@ -1,6 +1,7 @@
 """Models that the tests of the exports share, and sentences to translate with the shipped one."""
 
 import functools
+from collections.abc import Sequence
 
 import torch
 from tiny_translator import tokenizer
@@ -9,6 +10,7 @@ from allyouneed.checkpoint import LoadedModel, Manifest, load_model
 from allyouneed.config import DecodingConfig, ModelConfig
 from allyouneed.model import Transformer
 from allyouneed.rows import Rows, one_sentence_a_row
+from allyouneed.text.tokenizer import BEGIN, PAD, UNKNOWN
 from allyouneed.translator import find_model
 
 CONFIG = ModelConfig(
@@ -70,9 +72,17 @@ def shipped_model() -> LoadedModel:
     return load_model(find_model("multi30k-en-de"))
 
 
-def random_rows(n_sentences: int, longest: int, first: int) -> Rows:
-    """Sentences of random ids, the last one as long as can be, each beginning with `first`."""
-    lengths = torch.randint(1, longest, (n_sentences - 1,)).tolist()
-    return one_sentence_a_row(
-        [[first, *torch.randint(4, 330, (length,)).tolist()] for length in (*lengths, longest)]
-    )
+def model_that_prefers_marks() -> LoadedModel:
+    """A model to which padding and begin marks are by far the most probable tokens."""
+    ours = random_model()
+    last = ours.model.decoder.layers[-1].get_submodule("feed_forward_norm.norm")
+    with torch.no_grad():
+        preferred = ours.model.embedding.weight[[PAD, BEGIN]].sum(0)
+        last.get_parameter("bias").copy_(100 * preferred)
+    return ours
+
+
+def random_rows(lengths: Sequence[int], first: int) -> Rows:
+    """A sentence of each length, with `first` before random ids."""
+    rest = [torch.randint(UNKNOWN + 1, CONFIG.vocab_size, (length - 1,)) for length in lengths]
+    return one_sentence_a_row([[first, *ids.tolist()] for ids in rest])
