@@ -172,7 +172,7 @@ class _Marian:
             input_ids=ids,
             attention_mask=torch.ones_like(ids),
             num_beams=beam_size,
-            length_penalty=0.0,
+            length_penalty=0.0 if beam_size > 1 else 1.0,  # 1 is "none was set" to greedy search
             max_length=max_length + 1,
         )
         return [[id_ for id_ in row if id_ not in (PAD, BEGIN, END)] for row in found.tolist()]

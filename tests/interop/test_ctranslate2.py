@@ -8,7 +8,7 @@ from pathlib import Path
 import ctranslate2
 import pytest
 import torch
-from exportable import CONFIG, model_that_prefers_marks, random_model, shipped_model
+from exportable import CONFIG, model_that_prefers, random_model, shipped_model
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -61,7 +61,7 @@ def test_probabilities_are_ours(tmp_path: Path, config: ModelConfig) -> None:
 
 
 def test_padding_and_begin_marks_are_never_said(tmp_path: Path) -> None:
-    ours = model_that_prefers_marks()
+    ours = model_that_prefers(PAD, BEGIN)
     export(ours, CTranslate2(), tmp_path / "model")
 
     agreement = compare(ours, CTranslate2().load(tmp_path / "model"), ["one two", "ten"], 1)
@@ -90,16 +90,27 @@ def test_the_vocabulary_is_in_the_order_of_ids(shipped: Path) -> None:
     assert vocabulary == tokenizer.pieces(range(len(tokenizer)))
 
 
+def test_nothing_may_be_said_there_too(tmp_path: Path) -> None:
+    ours = model_that_prefers(END)
+    export(ours, CTranslate2(), tmp_path / "model")
+
+    [said] = CTranslate2().load(tmp_path / "model").translate([[7, 8]], beam_size=1, max_length=5)
+
+    assert said == []
+
+
 def test_there_are_positions_for_the_longest_source_of_the_model(tmp_path: Path) -> None:
     ours = random_model()
     ours = ours._replace(manifest=dataclasses.replace(ours.manifest, max_source_tokens=1100))
     export(ours, CTranslate2(), tmp_path / "model")
-    source = torch.randint(4, CONFIG.vocab_size, (1099,)).tolist()
+    source = [10] * 1024 + [299] * 75  # CTranslate2 would not read on after 1024
 
-    [said] = CTranslate2().load(tmp_path / "model").translate([source], beam_size=1, max_length=3)
+    [said] = CTranslate2().load(tmp_path / "model").translate([source], beam_size=1, max_length=9)
 
-    [[expected]] = search(ours.model, [source], Greedy(), Limits(max_length=3))
-    assert tuple(said) == expected.ids
+    limits = Limits(max_length=9)
+    [[whole], [cut]] = search(ours.model, [source, source[:1024]], Greedy(), limits)
+    assert whole.ids != cut.ids
+    assert tuple(said) == whole.ids
 
 
 def test_an_unknown_quantization_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import torch
 from exportable import (
     CONFIG,
     SENTENCES,
-    model_that_prefers_marks,
+    model_that_prefers,
     random_model,
     random_rows,
     shipped_model,
@@ -66,7 +66,7 @@ def test_what_marian_saves_again_is_still_our_model(tmp_path: Path) -> None:
 
 
 def test_padding_and_begin_marks_are_never_said(tmp_path: Path) -> None:
-    export(model_that_prefers_marks(), HuggingFace(), tmp_path / "model")
+    export(model_that_prefers(PAD, BEGIN), HuggingFace(), tmp_path / "model")
     marian: Any = MarianMTModel.from_pretrained(tmp_path / "model")
     source = torch.tensor([[7, 8, 9, END]])
 
@@ -83,7 +83,7 @@ def test_pieces_and_ids_are_ours(shipped: Path) -> None:
         "Zwölf Männer (in 3 Booten) grüßen; „schön“, sagt er. 50 % – à bientôt!",
     ]
     spaced = ["  A man   sleeps. ", "A  man sleeps."]
-    rare = ["日本 ☃ 🙂", "a_b <tag> & co", "No. 1,234.56"]
+    rare = ["日本 ☃ 🙂", "a_b <tag> & co", "No. 1,234.56", "Well , what ?"]
 
     for text in [*ordinary, *spaced, *rare]:
         ids = tokenizer(text).input_ids
@@ -102,13 +102,13 @@ def test_special_tokens_have_our_ids(shipped: Path) -> None:
 
 
 def test_its_own_settings_are_those_of_the_model(shipped: Path) -> None:
-    generation = MarianMTModel.from_pretrained(shipped).generation_config
-    manifest = shipped_model().manifest
+    marian = MarianMTModel.from_pretrained(shipped)
+    generation, manifest = marian.generation_config, shipped_model().manifest
 
     assert generation.num_beams == manifest.decoding.beam_size
     assert generation.length_penalty == pytest.approx(0.8 * manifest.decoding.length_penalty)
     assert generation.max_length == manifest.max_source_tokens + 50 + 1
-    assert generation.forced_eos_token_id is None
+    assert marian.config.forced_eos_token_id is None
 
 
 @pytest.mark.parametrize(
