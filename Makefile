@@ -6,8 +6,8 @@ BIN := .venv/bin
 
 demo: .venv/installed  ## set up, then translate with the shipped model
 	$(BIN)/allyouneed translate \
-	  "A group of people are standing in front of an igloo." \
-	  "A little girl climbing into a wooden playhouse." \
+	  "A man in a blue shirt is standing on a ladder." \
+	  "Three girls in red shirts play on a green field." \
 	  "Two dogs are playing with a red ball in the snow."
 
 test: .venv/installed-dev  ## set up, then check formatting, lint, types and behaviour
@@ -26,11 +26,11 @@ clean:
 # Torch first and on its own: its pinned build is taken before anything else asks for any torch.
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/pip install -qq --upgrade pip
+	$(BIN)/pip install -qq --constraint constraints.txt torch
+	$(BIN)/pip install -qq --constraint constraints.txt --editable .
 	touch $@
 
 .venv/installed-dev: .venv/installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install -qq --constraint constraints.txt --editable '.[dev]'
 	touch $@

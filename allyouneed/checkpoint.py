@@ -7,8 +7,6 @@ read, whatever interrupted the writing.
 import contextlib
 import dataclasses
 import json
-import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +17,7 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
 
+from allyouneed.atomic import new_folder
 from allyouneed.config import DecodingConfig, ModelConfig
 from allyouneed.errors import CheckpointError, ConfigError
 from allyouneed.model.transformer import Transformer
@@ -37,7 +36,7 @@ class Manifest:
     format: int = FORMAT
     source_language: str
     target_language: str
-    max_source_tokens: int  # the longest source it was trained on; longer ones are split
+    max_source_tokens: int  # nearly all sources it was trained on are shorter; others are split
     model: ModelConfig
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
@@ -56,7 +55,7 @@ def save_model(
     dtype: torch.dtype = torch.float32,
 ) -> None:
     """Write a model folder, in place of one that may be there; int8 is a quarter of float32."""
-    with new_folder(folder) as unfinished:
+    with new_model_folder(folder) as unfinished:
         write_model(unfinished, weights, tokenizer, manifest, dtype)
 
 
@@ -160,36 +159,22 @@ def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 
 @contextlib.contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """Yield a folder to fill; it takes the name `folder` once the block has ended well."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = folder.with_name(f".{folder.name}.unfinished")
-    replaced = folder.with_name(f".{folder.name}.replaced")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
+def new_model_folder(folder: Path) -> Iterator[Path]:
+    """`new_folder` for a model: it replaces an older model, but nothing else."""
+    if folder.exists() and not (folder / CONFIG).exists() and not _is_empty_folder(folder):
+        raise CheckpointError(f"{folder}: holds something else than a model; name another folder")
     try:
-        yield unfinished
-        for path in (*unfinished.iterdir(), unfinished):
-            _flush_to_disk(path)
-        if folder.exists():
-            shutil.rmtree(replaced, ignore_errors=True)
-            folder.rename(replaced)
-        unfinished.rename(folder)
-        _flush_to_disk(folder.parent)
+        with new_folder(folder) as unfinished:
+            yield unfinished
     except (OSError, safetensors.SafetensorError) as error:
-        raise CheckpointError(f"{folder}: cannot be written: {error}") from None
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        shutil.rmtree(replaced, ignore_errors=True)
+        raise CheckpointError(
+            f"{folder}: cannot be written: {error}; make room or set another folder"
+        ) from None
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
 
 
 def write_json(path: Path, tree: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _flush_to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -122,6 +122,7 @@ class DataConfig:
     corpora: tuple[CorpusConfig, ...] = ()
     dev: CorpusConfig | None = None  # validation during training
     filters: FilterConfig = field(default_factory=FilterConfig)
+    tokenizer: str | None = None  # a tokenizer.model to use instead of learning one
     vocab_sample: int = 2_000_000  # sentences the vocabulary is learned from
     character_coverage: float = 0.9999  # rarer characters are spelled in bytes
     segmentations: int = 1  # ways to cut the text into pieces, from the second on at random ...
@@ -175,6 +176,13 @@ class TrainingConfig:
         _positive(self, "keep_checkpoints", "average", "adam_epsilon")
         for name in ("label_smoothing", "adam_beta1", "adam_beta2"):
             _fraction(self, name)
+        if self.batching == "packed" and self.batch_tokens < self.row_width:
+            raise ConfigError(
+                f"batch_tokens is {self.batch_tokens}, less than one row of row_width = "
+                f"{self.row_width}; raise the one or lower the other"
+            )
+        if self.seed < 0:
+            raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
         if not 0 <= self.cooldown_steps <= self.steps:
             raise ConfigError(
                 f"cooldown_steps is {self.cooldown_steps}; it must be from 0 to {self.steps} steps"
@@ -214,3 +222,13 @@ class RunConfig:
     data: DataConfig = field(default_factory=DataConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
+
+    def __post_init__(self) -> None:
+        model, max_tokens = self.model, self.data.filters.max_tokens
+        if model.positions == "learned" and max_tokens > model.max_positions:
+            raise ConfigError(
+                f"data.filters.max_tokens is {max_tokens} but the model learns "
+                f"model.max_positions = {model.max_positions}; make them equal"
+            )
+        if self.training.patience is not None and self.data.dev is None:
+            raise ConfigError("training.patience waits for validations; set data.dev as well")

@@ -10,8 +10,14 @@ def pick_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        torch.empty(0, device=name)
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(
+            f"device {name!r} is not known; use auto, cpu, cuda, cuda:1 (the second GPU) or mps"
+        ) from None
+    try:
+        torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).partition("\n")[0]
         raise ConfigError(f"device {name!r} cannot be used here: {reason}; try cpu") from None
-    return torch.device(name)
+    return device

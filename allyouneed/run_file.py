@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import yaml
 
+from allyouneed.atomic import new_file
 from allyouneed.config import PRESETS, RunConfig
 from allyouneed.errors import ConfigError
 
@@ -33,13 +34,9 @@ def save_run(run: RunConfig, path: Path) -> None:
     """Write every value of a run, defaults included, so that it can be read back."""
     # asdict leaves tuples, which YAML would tag as Python objects.
     tree = dataclasses.asdict(run, dict_factory=_plain_dict)
-    partial = path.with_name(f"{path.name}.partial")
     text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with new_file(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
 
 
 def run_from_tree(tree: dict[str, Any], where: str) -> RunConfig:

@@ -17,6 +17,7 @@ import torch
 from allyouneed.checkpoint import CONFIG, Manifest, load_model
 from allyouneed.device import pick_device
 from allyouneed.errors import CheckpointError, DataError
+from allyouneed.inference.attention import attend
 from allyouneed.inference.batches import by_length
 from allyouneed.inference.hypotheses import Hypothesis, penalty
 from allyouneed.inference.search import Limits, search
@@ -27,6 +28,7 @@ from allyouneed.model.transformer import Transformer
 from allyouneed.text.normalize import normalize
 from allyouneed.text.sentences import Document, split_to_fit
 from allyouneed.text.tokenizer import END, Tokenizer
+from allyouneed.visualization.attention import Attention
 
 __all__ = [
     "Candidate",
@@ -42,8 +44,9 @@ PRETRAINED = Path(__file__).parent / "pretrained"
 
 @dataclass
 class _Part:
-    """As much of a text as the model takes at once, and what became of it."""
+    """As much of text number `text` as the model takes at once, and what became of it."""
 
+    text: int
     ids: list[int]
     prefix: list[int]
     hypotheses: list[Hypothesis] = field(default_factory=list)
@@ -88,7 +91,7 @@ class Translator:
         n_best: int = 1,
         prefixes: Sequence[str] | None = None,
         alignments: bool = False,
-        progress: Callable[[int], None] | None = None,
+        progress: Callable[[int], None] = lambda n_texts: None,
     ) -> list[Translation]:
         """Translate sentences, in their order.
 
@@ -107,17 +110,19 @@ class Translator:
             n_found = max(n_best, strategy.size)
         prefix_ids = self.tokenizer.encode_batch(prefixes or [""] * len(texts))
         divided = [
-            self._divide(*text)
-            for text in zip(texts, self.tokenizer.encode_batch(texts), prefix_ids, strict=True)
+            self._divide(number, *text)
+            for number, text in enumerate(
+                zip(texts, self.tokenizer.encode_batch(texts), prefix_ids, strict=True)
+            )
         ]
-        n_done = 0
+        parts_to_do = [len(parts) for parts in divided]
+        progress(parts_to_do.count(0))
         with _evaluating(self.model):
             for batch in self._batches(list(itertools.chain.from_iterable(divided))):
                 self._translate_batch(batch, strategy, limits, n_found, alignments)
-                if progress is not None:
-                    n_done_before = n_done
-                    n_done = sum(all(part.hypotheses for part in parts) for parts in divided)
-                    progress(n_done - n_done_before)
+                for part in batch:
+                    parts_to_do[part.text] -= 1
+                progress(sum(parts_to_do[text] == 0 for text in {part.text for part in batch}))
         return [
             self._translation(text, parts, strategy, n_best, alignments)
             for text, parts in zip(texts, divided, strict=True)
@@ -146,7 +151,7 @@ class Translator:
         *,
         strategy: Strategy | None = None,
         limits: Limits | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: Callable[[int], None] = lambda n_texts: None,
     ) -> str:
         """Translate the sentences of a text and leave what stands between them as it is."""
         document = Document.parse(text, self.source_language)
@@ -180,21 +185,36 @@ class Translator:
                     log_probs[place] = row
         return [self._score(*target) for target in zip(target_ids, log_probs, strict=True)]
 
+    def attention(self, source: str, target: str | None = None) -> Attention:
+        """What every head attends to; `target` is the best translation unless it is given."""
+        if target is None:
+            return self.translate([source])[0].attention()
+        return self._attention(
+            self.tokenizer.pieces(self.tokenizer.encode(source)),
+            self.tokenizer.pieces(self.tokenizer.encode(target)),
+        )
+
+    def _attention(self, source_tokens: Sequence[str], target_tokens: Sequence[str]) -> Attention:
+        with _evaluating(self.model):
+            return attend(
+                self.model, self.tokenizer, source_tokens, target_tokens, self._longest_part
+            )
+
     @property
     def _longest_part(self) -> int:
         """The most tokens, without the end mark, that the model takes at once."""
         known = self.model.max_length or self.manifest.max_source_tokens
         return max(1, min(known, self.manifest.max_source_tokens) - 1)
 
-    def _divide(self, text: str, ids: list[int], prefix: list[int]) -> list[_Part]:
+    def _divide(self, number: int, text: str, ids: list[int], prefix: list[int]) -> list[_Part]:
         def fits(part: str) -> bool:
             return len(self.tokenizer.encode(part)) <= self._longest_part
 
         if len(ids) <= self._longest_part:
-            return [_Part(ids, prefix)] if ids else []
+            return [_Part(number, ids, prefix)] if ids else []
         divided = self.tokenizer.encode_batch(split_to_fit(normalize(text), fits))
         first, *others = filter(None, divided)
-        return [_Part(first, prefix), *(_Part(part, []) for part in others)]
+        return [_Part(number, first, prefix), *(_Part(number, part, []) for part in others)]
 
     def _batches(self, parts: Sequence[_Part]) -> Iterator[list[_Part]]:
         lengths = [len(part.ids) + 1 for part in parts]
@@ -243,6 +263,7 @@ class Translator:
             tuple(self.tokenizer.pieces(source_ids)),
             tuple(candidates[:n_best]),
             _joined_alignment(parts) if alignments else None,
+            self._attention,
         )
 
     def _candidate(self, hypotheses: Sequence[Hypothesis], alpha: float) -> Candidate:

@@ -1,5 +1,6 @@
 """Model folders: read back as written, in any precision; damage is named."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from allyouneed.checkpoint import (
     average_weights,
     load_model,
     load_weights,
-    new_folder,
+    new_model_folder,
     save_model,
 )
 from allyouneed.config import ModelConfig
@@ -85,7 +86,7 @@ def test_a_failure_while_writing_leaves_what_was_there(folder: Path) -> None:
     before = load_weights(folder)
 
     def fail_halfway() -> None:
-        with new_folder(folder) as unfinished:
+        with new_model_folder(folder) as unfinished:
             (unfinished / WEIGHTS).write_text("half")
             raise OSError(28, "No space left on device")
 
@@ -94,6 +95,33 @@ def test_a_failure_while_writing_leaves_what_was_there(folder: Path) -> None:
 
     assert_close(load_weights(folder), before, rtol=0, atol=0)
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_what_is_not_a_model_is_not_replaced(
+    tmp_path: Path, tokenizer: Tokenizer, is_folder: bool
+) -> None:
+    precious = tmp_path / "precious"
+    if is_folder:
+        precious.mkdir()
+        (precious / "thesis.txt").write_text("years of work")
+    else:
+        precious.write_text("years of work")
+    weights = Transformer(MODEL).state_dict()
+
+    with pytest.raises(CheckpointError, match="something else than a model"):
+        save_model(precious, weights, tokenizer, MANIFEST)
+
+    kept = precious / "thesis.txt" if is_folder else precious
+    assert kept.read_text() == "years of work"
+
+
+def test_models_of_different_shapes_have_no_average(folder: Path, tokenizer: Tokenizer) -> None:
+    other = dataclasses.replace(MODEL, d_ff=64)
+    save_model(folder.with_name("other"), Transformer(other).state_dict(), tokenizer, MANIFEST)
+
+    with pytest.raises(CheckpointError, match="different shapes"):
+        average_weights([folder, folder.with_name("other")])
 
 
 def test_the_average_is_the_mean(tmp_path: Path, tokenizer: Tokenizer) -> None:

@@ -43,7 +43,7 @@ RUNS = st.builds(
         TrainingConfig,
         adam_epsilon=st.floats(0, 1, exclude_min=True),
         compile=st.sampled_from([None, True, False]),
-        seed=st.integers(),
+        seed=st.integers(min_value=0),
     ),
 )
 

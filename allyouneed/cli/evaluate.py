@@ -16,7 +16,7 @@ from allyouneed.errors import ConfigError, DataError, UserError
 from allyouneed.evaluation.lines import read_aligned, read_lines, write_lines
 from allyouneed.evaluation.metrics import METRICS, Scores, score_corpus
 from allyouneed.evaluation.paper_bleu import paper_bleu
-from allyouneed.evaluation.significance import Comparison, System, compare_systems
+from allyouneed.evaluation.significance import COMPARED, Comparison, System, compare_systems
 
 ALL_METRICS = (*METRICS, "paper")
 
@@ -97,6 +97,8 @@ def evaluate(
         systems = [(str(output or model), lines)]
         language = language or model_language
     elif hypotheses and model is None and source is None:
+        if not (output is None and beam_size is None and length_penalty is None):
+            raise click.UsageError("--output, --beam-size and --length-penalty go with --model")
         systems = [
             (str(path), read_aligned(path, reference, len(references))) for path in hypotheses
         ]
@@ -169,7 +171,12 @@ def _score(
             if metrics is not None:  # it was asked for by name
                 raise
             notes.append(f"without the paper's BLEU: {error}")
-    comparisons = compare_systems(systems, references) if len(systems) > 1 else {}
+    compared = [metric for metric in COMPARED if metric in chosen]
+    comparisons = (
+        compare_systems(systems, references, metrics=compared)
+        if len(systems) > 1 and compared
+        else {}
+    )
     return Report(str(reference), scores, comparisons, tuple(notes))
 
 

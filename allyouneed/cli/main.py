@@ -15,8 +15,10 @@ COMMANDS = {
     "average": "Average the weights of several model folders into one.",
     "translate": "Translate sentences, files or what comes in by a pipe.",
     "evaluate": "Score translations: BLEU, chrF, TER, the paper's BLEU, significance.",
-    "export": "Write a model for Hugging Face transformers, CTranslate2 or ONNX.",
     "score": "Say how probable a model finds given translations.",
+    "attention": "Show what every head attends to: a page, a picture or text.",
+    "figure": "Draw figures 1 and 2 with a model's sizes, positions, rate and curves.",
+    "export": "Write a model for Hugging Face transformers, CTranslate2 or ONNX.",
 }
 
 
@@ -53,5 +55,8 @@ def main() -> None:
     except UserError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
+    except OSError as error:  # a full disk, a file that may not be read, …
+        click.echo(f"error: {error}", err=True)
+        sys.exit(UserError.exit_code)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(130)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from allyouneed.data.prepare import PrepareReport, Progress
+    from allyouneed.data.prepare import PrepareProgress, PrepareReport
 
 EXAMPLES_SHOWN = 3
 EXAMPLE_WIDTH = 60
@@ -50,7 +50,7 @@ def prepare(run_file: Path, overrides: tuple[str, ...], force: bool, show_exampl
 
 
 @contextlib.contextmanager
-def show_progress() -> Iterator["Progress"]:
+def show_progress() -> Iterator["PrepareProgress"]:
     """A bar a stage on a terminal, a line a stage elsewhere."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn

@@ -30,7 +30,8 @@ class StopSwitch:
         self.signal = number
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    def __call__(self) -> bool:
+    @property
+    def is_pressed(self) -> bool:
         return self.signal is not None
 
 
@@ -58,7 +59,14 @@ def train(run_file: Path, overrides: tuple[str, ...], folder: str | None) -> Non
     run = load_run(run_file, [*overrides, *([f"folder={folder}"] if folder else [])])
     stop = StopSwitch()
     with make_display(sys.stderr) as display:
-        outcome = train_run(run, [stop, display], stop, prepare_progress=display.preparing)
+
+        def stop_after_step() -> bool:
+            display.step_made()
+            return stop.is_pressed
+
+        outcome = train_run(
+            run, [stop, display], stop_after_step, prepare_progress=display.preparing
+        )
     if isinstance(outcome, Stopped):
         click.echo("give the same command again to go on", err=True)
         sys.exit(128 + (stop.signal or 0))

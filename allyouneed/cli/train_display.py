@@ -1,7 +1,9 @@
 """What `train` shows: a live bar on a terminal, plain lines elsewhere."""
 
 import contextlib
+import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Protocol, TextIO
 
 from rich.console import Console
@@ -18,11 +20,20 @@ from allyouneed.training.events import (
     Validated,
 )
 
+COLUMNS = (  # what matters least stands last, where a narrow terminal cuts it off
+    BarColumn(bar_width=10),
+    TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
+    TimeRemainingColumn(),
+    TextColumn("{task.description}", markup=False),
+)
+
 
 class Display(Listener, Protocol):
-    """A listener that can also show how far the preparation of the data is."""
+    """A listener that also shows the preparation of the data, and every single step."""
 
     def preparing(self, stage: str, share: float, n_pairs: int) -> None: ...
+
+    def step_made(self) -> None: ...
 
 
 @contextlib.contextmanager
@@ -31,13 +42,7 @@ def make_display(stream: TextIO) -> Iterator[Display]:
     if not console.is_terminal:
         yield PlainLines(stream)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
+    with Progress(*COLUMNS, console=console) as progress:
         yield LiveBar(progress)
 
 
@@ -46,9 +51,14 @@ def describe(event: Event) -> str | None:
     match event:
         case Started():
             going_on = f", going on after step {event.step:,}" if event.step else ""
+            cold = (
+                "\nthe warm-up outlasts the run, whose rate stays low; lower training.warmup_steps"
+                if event.warmup_steps >= event.steps
+                else ""
+            )
             return (
                 f"{event.n_parameters / 1e6:.1f} M parameters, {event.n_pairs:,} pairs, "
-                f"{event.device}, {event.precision}{going_on}"
+                f"{event.device}, {event.precision}{going_on}{cold}"
             )
         case Stepped():
             return (
@@ -74,25 +84,48 @@ def describe(event: Event) -> str | None:
             return None
 
 
+def _figures(event: Stepped) -> str:
+    """The newest figures, short enough to stand beside a bar."""
+    return (
+        f"loss {event.loss:.3f} ppl {event.perplexity:.1f} rate {event.rate:.1e} "
+        f"{event.tokens_per_second / 1000:,.1f}k tok/s norm {event.grad_norm:.2f}"
+    )
+
+
 class PlainLines:
     """For logs: every event a line, with the time left at each report of steps."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._stage = ""
+        self._started: Started | None = None
+        self._start_time = 0.0
 
     def preparing(self, stage: str, share: float, n_pairs: int) -> None:
         if stage != self._stage:
             self._stage = stage
             print(stage, file=self._stream, flush=True)
 
+    def step_made(self) -> None:
+        """Single steps are not worth a line."""
+
     def report(self, event: Event) -> None:
-        if line := describe(event):
+        if isinstance(event, Started):
+            self._started, self._start_time = event, time.monotonic()
+        line = describe(event)
+        if isinstance(event, Stepped):
+            line = f"{line} · {self._time_left(event)} left"
+        if line:
             print(line, file=self._stream, flush=True)
+
+    def _time_left(self, event: Stepped) -> timedelta:
+        assert self._started is not None
+        seconds_a_step = (time.monotonic() - self._start_time) / (event.step - self._started.step)
+        return timedelta(seconds=round(seconds_a_step * (self._started.steps - event.step)))
 
 
 class LiveBar:
-    """A bar that moves with the steps, the newest figures before it; the rest scrolls by."""
+    """A bar that moves with the steps, the newest figures beside it; the rest scrolls by."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -105,14 +138,18 @@ class LiveBar:
             self._begin(stage, total=100, completed=0)
         self._move(completed=100 * share)
 
+    def step_made(self) -> None:
+        assert self._task is not None
+        self._progress.advance(self._task)
+
     def report(self, event: Event) -> None:
         line = describe(event)
         if isinstance(event, Started):
             self._begin("training", total=event.steps, completed=event.step)
         if isinstance(event, Stepped):
-            self._move(completed=event.step, description=line)
+            self._move(completed=event.step, description=_figures(event))
         elif line:
-            self._progress.console.print(line)
+            self._progress.console.print(line, markup=False)
 
     def _begin(self, description: str, total: int, completed: int) -> None:
         if self._task is not None:

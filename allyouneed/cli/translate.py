@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
+from allyouneed.atomic import new_file
 from allyouneed.cli.live_input import windows_of_lines
 from allyouneed.cli.translation_format import Format
 from allyouneed.config import DecodingConfig
@@ -64,8 +65,10 @@ class SearchOptions:
 @click.option("--model", help="A model folder or a shipped model's name. Default: the shipped one.")
 @click.option("--input", "inputs", type=FILE, multiple=True, help="Read this file; repeatable.")
 @click.option("--output", type=FILE, help="Write this file, whole or not at all.")
-@click.option("--beam-size", type=AT_LEAST_ONE, help="Default: the model's own, mostly 4.")
-@click.option("--length-penalty", type=float, help="α. Default: the model's own, mostly 0.6.")
+@click.option("--beam-size", type=AT_LEAST_ONE, help="Default: the model's own (paper: 4).")
+@click.option(
+    "--length-penalty", type=float, help="α. Default: the model's own (the paper's is 0.6)."
+)
 @click.option("--greedy", is_flag=True, help="Take the most probable token, without a beam.")
 @click.option("--sample", is_flag=True, help="Draw tokens by their probability.")
 @click.option(
@@ -118,8 +121,12 @@ def translate(
     form = Format(n_best, scores, alignments, as_json)
     if texts and inputs:
         raise click.UsageError("give either TEXT or --input")
+    if output in inputs:
+        raise click.UsageError(f"{output} is read and written; name another --output")
     if document and (form != Format() or prefix):
-        raise click.UsageError("--document gives back a text: no n-best, scores, prefix or JSON")
+        raise click.UsageError(
+            "--document gives back a text: no n-best, scores, alignments, prefix or JSON"
+        )
     files = [LineFile(str(path)) for path in inputs]  # what is missing is missed at once
 
     from allyouneed.inference import Limits
@@ -166,7 +173,7 @@ def _windows(files: Sequence[LineFile]) -> Iterator[list[str]]:
 def _whole(files: Sequence[LineFile]) -> Iterator[str]:
     """The text of each file, or of standard input, to the last carriage return."""
     for file in files:
-        yield _decoded(file.path.read_bytes(), str(file.path))
+        yield _decoded(file.content(), str(file.path))
     if not files:
         yield _decoded(sys.stdin.buffer.read(), "standard input")
 
@@ -192,25 +199,22 @@ class _Sink:
 @contextlib.contextmanager
 def _output(path: Path | None) -> Iterator[_Sink]:
     """Standard output, or a file that appears when all is written and not before."""
+    if path and (path.is_dir() or not path.parent.is_dir()):
+        raise DataError(f"{path}: cannot be written: name a file in a folder that exists")
     if path is None or (path.exists() and not path.is_file()):  # a device or a named pipe
         with click.open_file(str(path or "-"), "w", encoding="utf-8") as stream:
             yield _Sink(stream)
         return
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as stream:
-            sink = _Sink(stream)
-            try:
-                yield sink
-            except KeyboardInterrupt:
-                click.echo(f"stopped after {sink.n_texts} lines; {path} was not written", err=True)
-                raise
-        partial.replace(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
+    with (
+        new_file(path) as unfinished,
+        unfinished.open("w", encoding="utf-8", newline="\n") as stream,
+    ):
+        sink = _Sink(stream)
+        try:
+            yield sink
+        except KeyboardInterrupt:
+            click.echo(f"stopped after {sink.n_texts} lines; {path} was not written", err=True)
+            raise
 
 
 @contextlib.contextmanager

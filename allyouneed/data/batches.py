@@ -4,6 +4,7 @@ An epoch is planned from its number and the seed alone: its pairs are shuffled, 
 rows, pool by pool. A plan names pairs; `fill` turns it into ids.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -29,8 +30,11 @@ class Pairs(Protocol):
         """(n, 2): source and target tokens of each pair, without marks."""
 
     @property
-    def spans(self) -> Sequence[tuple[int, int, float]]:
-        """First pair, end and weight of each corpus."""
+    def spans(self) -> Sequence[tuple[int, int, float, int]]:
+        """First place, end, weight and segmentations of each corpus.
+
+        A pair takes as many places in a row as there are segmentations.
+        """
 
     def pair(self, index: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]: ...
 
@@ -64,6 +68,12 @@ class Batches:
         self._pairs = pairs
         self._config = config
         self._lengths = pairs.lengths + np.int32(1)  # each side carries one mark
+
+    @property
+    def settings(self) -> str:
+        """What besides the pairs decides which batches there are: positions fit no others."""
+        config = self._config
+        return f"{config.batching} {config.batch_tokens} {config.row_width} {config.seed}"
 
     def starting_at(self, position: Position) -> Iterator[tuple[Batch, Position]]:
         """Each batch with the position after it."""
@@ -102,19 +112,21 @@ class Batches:
         return Batch(rows, rows, ids, [], ids.numel(), ids.numel())
 
 
-def epoch_pairs(spans: Sequence[tuple[int, int, float]], seed: int, epoch: int) -> Indices:
-    """The pairs that an epoch shows, each as often as its corpus weighs.
+def epoch_pairs(spans: Sequence[tuple[int, int, float, int]], seed: int, epoch: int) -> Indices:
+    """The places of the pairs that an epoch shows, each pair as often as its corpus weighs.
 
     Of a weight's fraction every epoch takes the next part of one fixed shuffle, so that over the
-    epochs all pairs are seen equally often.
+    epochs all pairs are seen equally often. Which segmentation of a pair is shown is drawn anew.
     """
     chosen = []
-    for corpus, (start, stop, weight) in enumerate(spans):
-        whole, size = int(weight), stop - start
-        part = round((weight - whole) * size)
-        order = np.random.default_rng((seed, corpus)).permutation(size) if part else np.arange(0)
-        turn = (epoch * part + np.arange(part)) % size
-        chosen += [np.tile(np.arange(start, stop), whole), start + order[turn]]
+    for corpus, (start, stop, weight, ways) in enumerate(spans):
+        whole, size = int(weight), (stop - start) // ways
+        part = math.ceil((weight - whole) * size)
+        order = np.random.default_rng((seed, corpus)).permutation(size)
+        turn = (epoch * part + np.arange(part)) % max(size, 1)
+        pairs = np.concatenate((np.tile(np.arange(size), whole), order[turn]))
+        way = np.random.default_rng((seed, corpus, epoch)).integers(ways, size=len(pairs))
+        chosen.append(start + pairs * ways + way)
     return np.concatenate(chosen)
 
 

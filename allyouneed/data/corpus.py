@@ -41,6 +41,13 @@ class LineFile:
         except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
             raise DataError(f"{self.path}: cannot be read after line {number}: {error}") from None
 
+    def content(self) -> bytes:
+        """The whole text, line ends and all, undecoded."""
+        try:
+            return b"".join(self._blocks())
+        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+            raise DataError(f"{self.path}: cannot be read: {error}") from None
+
     def _blocks(self) -> Iterator[bytes]:
         with self.path.open("rb") as file:
             for block in _decompressed_blocks(file, self.path):

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from allyouneed.data.filters import PairFilters, TokenizedPair, hash_of
+from allyouneed.data.filters import PairFilters, TokenizedPair, hash_of, is_too_long
 from allyouneed.data.shards import Lengths
 from allyouneed.errors import DataError
 from allyouneed.text.normalize import normalize
@@ -57,16 +57,24 @@ class EncodedChunk(NamedTuple):
     corpus: int
     n_read: int
     ids: npt.NDArray[np.uint32]  # source, target, source, target, …
-    lengths: Lengths
-    hashes: list[int]  # tell duplicates, which may lie in another chunk
+    lengths: Lengths  # of every segmentation of the first pair, of the second, …
+    hashes: list[int]  # a pair's tells duplicates, which may lie in another chunk
     refusals: Refusals
 
 
 class Encoder:
-    """Normalise, encode and filter a chunk."""
+    """Normalise, encode and filter a chunk.
 
-    def __init__(self, tokenizer: Tokenizer | SubwordDropout, filters: PairFilters) -> None:
-        self._tokenizer = tokenizer
+    The filters judge a pair in the tokenizer's own pieces; `other_ways` to cut it stand beside.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        filters: PairFilters,
+        other_ways: Sequence[SubwordDropout] = (),
+    ) -> None:
+        self._ways: list[Tokenizer | SubwordDropout] = [tokenizer, *other_ways]
         self._filters = filters
 
     def __call__(self, chunk: Chunk) -> EncodedChunk:
@@ -74,13 +82,16 @@ class Encoder:
         lengths: list[tuple[int, int]] = []
         hashes: list[int] = []
         refusals = Refusals()
-        for pair in self._tokenized(chunk.pairs):
+        for pair, *others in zip(*self._tokenized(chunk.pairs), strict=True):
             if objection := self._filters.objection(pair):
                 refusals.add(objection, (pair.src, pair.tgt))
                 continue
-            ids += pair.src_ids
-            ids += pair.tgt_ids
-            lengths.append((len(pair.src_ids), len(pair.tgt_ids)))
+            for cut in (pair, *others):
+                # Other cuts have more pieces, which may be too many.
+                kept = pair if is_too_long(cut, self._filters.config.max_tokens) else cut
+                ids += kept.src_ids
+                ids += kept.tgt_ids
+                lengths.append((len(kept.src_ids), len(kept.tgt_ids)))
             hashes.append(hash_of(pair))
         return EncodedChunk(
             chunk.corpus,
@@ -91,11 +102,20 @@ class Encoder:
             refusals,
         )
 
-    def _tokenized(self, pairs: list[Pair]) -> Iterator[TokenizedPair]:
+    def _tokenized(self, pairs: list[Pair]) -> list[Iterator[TokenizedPair]]:
+        """The pairs in each of the ways to cut them."""
         sources = [normalize(src) for src, _ in pairs]
         targets = [normalize(tgt) for _, tgt in pairs]
-        encode = self._tokenizer.encode_batch
-        return map(TokenizedPair, sources, targets, encode(sources), encode(targets))
+        return [
+            map(
+                TokenizedPair,
+                sources,
+                targets,
+                way.encode_batch(sources),
+                way.encode_batch(targets),
+            )
+            for way in self._ways
+        ]
 
 
 def encode_chunks(

@@ -7,7 +7,6 @@ import itertools
 import json
 import math
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from allyouneed.atomic import new_folder
 from allyouneed.config import CorpusConfig, RunConfig
 from allyouneed.data.corpus import Corpus
 from allyouneed.data.encoding import (
@@ -45,7 +45,7 @@ _BYTES_A_WORKER = 1 << 20  # less than this is encoded before another process ha
 _WORKERS_FED = 16  # more would wait for the one process that reads
 
 # Called with what is being done, the share of it that is done, and the pairs read so far.
-Progress = Callable[[str, float, int], None]
+PrepareProgress = Callable[[str, float, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,26 +76,25 @@ def prepare(
     run: RunConfig,
     folder: Path,
     *,
-    tokenizer: Tokenizer | None = None,
-    progress: Progress = lambda stage, share, n_pairs: None,
+    progress: PrepareProgress = lambda stage, share, n_pairs: None,
 ) -> PrepareReport:
-    """Write `folder` anew, whole or not at all; learn the vocabulary unless one is given."""
+    """Write `folder` anew, whole or not at all; learn the vocabulary unless one is named."""
     if not run.data.corpora:
         raise ConfigError("data.corpora names no corpus; give it at least one")
     fingerprint = fingerprint_of(run)  # first, so that a file which changes meanwhile is noticed
-    with _replacing(folder) as partial:
-        if tokenizer is None:
-            tokenizer = _learn_tokenizer(run, progress)
+    with _new_data_folder(folder) as partial:
+        named = run.data.tokenizer
+        tokenizer = Tokenizer.load(Path(named)) if named else _learn_tokenizer(run, progress)
         tokenizer.save(partial / TOKENIZER_FILE)
         reports = tuple(_write_corpora(run, tokenizer, partial, progress))
-        as_learned = reports[: len(run.data.corpora)]  # the other segmentations are of the same
-        report = PrepareReport(vocab_size=len(tokenizer), corpora=as_learned)
+        report = PrepareReport(vocab_size=len(tokenizer), corpora=reports)
         if report.n_kept == 0:
             raise DataError(f"the filters took all {report.n_read} pairs; loosen data.filters")
         Description(
             vocab_size=len(tokenizer),
             fingerprint=fingerprint,
             corpora=tuple(report.corpus for report in reports),
+            segmentations=run.data.segmentations,
         ).save(partial)
     return report
 
@@ -119,6 +118,7 @@ def fingerprint_of(run: RunConfig) -> str:
         run.data.vocab_sample,
         run.data.character_coverage,
         run.data.segmentations,
+        run.data.tokenizer and _digest(Path(run.data.tokenizer)),
         run.data.subword_dropout,
         dataclasses.asdict(run.data.filters),
         [(corpus.label, corpus.weight, _content(corpus)) for corpus in run.data.corpora],
@@ -128,18 +128,18 @@ def fingerprint_of(run: RunConfig) -> str:
 
 def _content(corpus: CorpusConfig) -> list[str]:
     """Digests of the files, which stay the same when a run moves to another machine."""
-    paths = [Path(name) for name in (corpus.source, corpus.target, corpus.tsv) if name]
-    digests = []
-    for path in paths:
-        try:
-            with path.open("rb") as file:
-                digests.append(hashlib.file_digest(file, "blake2b").hexdigest())
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    return digests
+    return [_digest(Path(name)) for name in (corpus.source, corpus.target, corpus.tsv) if name]
 
 
-def _learn_tokenizer(run: RunConfig, progress: Progress) -> Tokenizer:
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "blake2b").hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _learn_tokenizer(run: RunConfig, progress: PrepareProgress) -> Tokenizer:
     n_pairs = sum(len(chunk.pairs) for chunk in _read_chunks(run, "counting pairs", progress))
     step = math.ceil(2 * n_pairs / run.data.vocab_sample)
 
@@ -155,7 +155,7 @@ def _learn_tokenizer(run: RunConfig, progress: Progress) -> Tokenizer:
     return tokenizer
 
 
-def _read_chunks(run: RunConfig, stage: str, progress: Progress) -> Iterator[Chunk]:
+def _read_chunks(run: RunConfig, stage: str, progress: PrepareProgress) -> Iterator[Chunk]:
     corpora = [Corpus(config) for config in run.data.corpora]
     n_bytes = sum(corpus.n_bytes for corpus in corpora)
     n_pairs = 0
@@ -168,26 +168,23 @@ def _read_chunks(run: RunConfig, stage: str, progress: Progress) -> Iterator[Chu
 
 
 def _write_corpora(
-    run: RunConfig, tokenizer: Tokenizer, folder: Path, progress: Progress
+    run: RunConfig, tokenizer: Tokenizer, folder: Path, progress: PrepareProgress
 ) -> Iterator[CorpusReport]:
-    """Every corpus in every segmentation; these share its weight."""
-    filters = PairFilters(run.data.filters, run.source_language, run.target_language)
-    n_files = 0
-    for seed in range(run.data.segmentations):
-        cut = SubwordDropout(tokenizer, run.data.subword_dropout, seed) if seed else tokenizer
-        stage = f"encoding, way {seed + 1}" if run.data.segmentations > 1 else "encoding"
-        chunks = _read_chunks(run, stage, progress)
-        encoded = encode_chunks(chunks, Encoder(cut, filters), _n_workers(run))
-        with contextlib.closing(encoded):  # ends the workers, whatever happens here
-            unique = (
-                _without_duplicates(encoded, tokenizer) if run.data.filters.duplicates else encoded
-            )
-            for number, corpus_chunks in itertools.groupby(unique, lambda chunk: chunk.corpus):
-                corpus = run.data.corpora[number]
-                share = dataclasses.replace(corpus, weight=corpus.weight / run.data.segmentations)
-                with ShardWriter(folder, n_files, dtype_for(len(tokenizer))) as writer:
-                    yield _write_corpus(share, corpus_chunks, writer)
-                n_files += 1
+    encoder = Encoder(
+        tokenizer,
+        PairFilters(run.data.filters, run.source_language, run.target_language),
+        [
+            SubwordDropout(tokenizer, run.data.subword_dropout, seed)
+            for seed in range(1, run.data.segmentations)
+        ],
+    )
+    chunks = _read_chunks(run, "encoding", progress)
+    encoded = encode_chunks(chunks, encoder, _n_workers(run))
+    with contextlib.closing(encoded):  # ends the workers, whatever happens here
+        unique = _without_duplicates(encoded, tokenizer) if run.data.filters.duplicates else encoded
+        for number, corpus_chunks in itertools.groupby(unique, lambda chunk: chunk.corpus):
+            with ShardWriter(folder, number, dtype_for(len(tokenizer))) as writer:
+                yield _write_corpus(run.data.corpora[number], corpus_chunks, writer)
 
 
 def _write_corpus(
@@ -199,7 +196,7 @@ def _write_corpus(
         writer.write(chunk.ids, chunk.lengths)
         refusals.update(chunk.refusals)
         n_read += chunk.n_read
-        n_kept += len(chunk.lengths)
+        n_kept += len(chunk.hashes)
     description = CorpusDescription(
         name=config.label,
         weight=config.weight,
@@ -226,15 +223,21 @@ def _without_duplicates(
 def _keep_rows(
     chunk: EncodedChunk, is_new: np.ndarray[tuple[int], np.dtype[np.bool_]], tokenizer: Tokenizer
 ) -> EncodedChunk:
+    ways = len(chunk.lengths) // len(is_new)
     sides = np.split(chunk.ids, np.cumsum(chunk.lengths)[:-1])  # source, target, source, …
     examples = [
-        (tokenizer.decode(sides[2 * row].tolist()), tokenizer.decode(sides[2 * row + 1].tolist()))
-        for row in np.flatnonzero(~is_new)[:EXAMPLES_KEPT]
+        (tokenizer.decode(sides[side].tolist()), tokenizer.decode(sides[side + 1].tolist()))
+        for side in 2 * ways * np.flatnonzero(~is_new)[:EXAMPLES_KEPT]
     ]
     n_duplicates = int((~is_new).sum())
     chunk.refusals.update(Refusals(Counter({DUPLICATE: n_duplicates}), {DUPLICATE: examples}))
-    is_kept = np.repeat(is_new, chunk.lengths.sum(axis=1))
-    return chunk._replace(ids=chunk.ids[is_kept], lengths=chunk.lengths[is_new])
+    kept_rows = np.repeat(is_new, ways)
+    kept_ids = np.repeat(kept_rows, chunk.lengths.sum(axis=1))
+    return chunk._replace(
+        ids=chunk.ids[kept_ids],
+        lengths=chunk.lengths[kept_rows],
+        hashes=[pair_hash for pair_hash, new in zip(chunk.hashes, is_new, strict=True) if new],
+    )
 
 
 def _n_workers(run: RunConfig) -> int:
@@ -244,23 +247,14 @@ def _n_workers(run: RunConfig) -> int:
 
 
 @contextlib.contextmanager
-def _replacing(folder: Path) -> Iterator[Path]:
-    """An empty folder that takes the place of `folder` at the end, or vanishes on any failure."""
-    partial, old = (folder.with_name(f".{folder.name}.{state}") for state in ("partial", "old"))
+def _new_data_folder(folder: Path) -> Iterator[Path]:
+    if folder.exists() and any(folder.iterdir()) and not (folder / TOKENIZER_FILE).exists():
+        raise DataError(f"{folder}: holds something else than prepared data; move it away")
     try:
-        if folder.exists() and any(folder.iterdir()) and not (folder / TOKENIZER_FILE).exists():
-            raise DataError(f"{folder}: holds something else than prepared data; move it away")
-        shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed
-        partial.mkdir(parents=True)
-        yield partial
-        if folder.exists():  # a folder that is not empty cannot be replaced in one step
-            folder.rename(old)
-        partial.rename(folder)
+        with new_folder(folder) as unfinished:
+            yield unfinished
     except OSError as error:
         raise DataError(
             f"{folder}: cannot be written: {error}; nothing of it was kept. "
             "Make room or set another folder"
         ) from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)

@@ -1,7 +1,8 @@
 """Prepared pairs on disk: ids that are mapped into memory, lengths that are read into it.
 
 For corpus number k a prepared folder holds `k.ids`, the ids of every pair (source, then target,
-without marks) one after the other, and `k.lengths.npy`, the two lengths of each pair.
+without marks) one after the other, and `k.lengths.npy`, the two lengths of each pair. Where pairs
+were cut into pieces in several ways, those of a pair stand side by side.
 `prepared.json` describes them all and is written last.
 """
 
@@ -49,6 +50,7 @@ class Description:
     vocab_size: int
     fingerprint: str  # of the settings and files that the folder was made from
     corpora: tuple[CorpusDescription, ...]
+    segmentations: int = 1  # ways that each pair is cut into pieces
 
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger[Any]]:
@@ -79,15 +81,19 @@ class Description:
 
 
 class Span(NamedTuple):
-    """The pairs `start` up to, not at, `stop` are of one corpus."""
+    """The places `start` up to, not at, `stop` are of one corpus, a pair in each of its ways."""
 
     start: int
     stop: int
     weight: float
+    segmentations: int = 1
 
 
 class PreparedData:
-    """All corpora of a run as one sequence of pairs, one corpus after the other."""
+    """All corpora of a run as one sequence of pairs, one corpus after the other.
+
+    A pair that is cut into pieces in several ways takes as many places in a row.
+    """
 
     def __init__(
         self, description: Description, lengths: Sequence[Lengths], ids: Sequence[Ids]
@@ -96,8 +102,8 @@ class PreparedData:
         self.lengths: Lengths = np.concatenate([np.empty((0, 2), np.int32), *lengths])
         stops = np.cumsum([len(corpus) for corpus in lengths]).tolist()
         self.spans = tuple(
-            Span(stop - corpus.n_pairs, stop, corpus.weight)
-            for corpus, stop in zip(description.corpora, stops, strict=True)
+            Span(stop - len(rows), stop, corpus.weight, description.segmentations)
+            for corpus, rows, stop in zip(description.corpora, lengths, stops, strict=True)
         )
         self._stops = stops
         self._ids = ids
@@ -108,7 +114,8 @@ class PreparedData:
         description = Description.load(folder)
         lengths, ids = [], []
         for number, corpus in enumerate(description.corpora):
-            lengths.append(_read_lengths(folder, number, corpus.n_pairs))
+            n_rows = corpus.n_pairs * description.segmentations
+            lengths.append(_read_lengths(folder, number, n_rows))
             ids.append(_map_ids(folder, number, description.dtype, int(lengths[-1].sum())))
         return cls(description, lengths, ids)
 

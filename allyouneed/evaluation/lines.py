@@ -1,9 +1,9 @@
 """Text files of one sentence a line, read whole because every line is scored."""
 
-import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from allyouneed.atomic import new_file
 from allyouneed.data.corpus import LineFile
 from allyouneed.errors import DataError
 
@@ -29,13 +29,9 @@ def read_aligned(path: Path, partner: Path, n_lines: int) -> list[str]:
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write all the lines or, when that fails, leave what was there before."""
-    partial = path.with_name(f".{path.name}.partial")
     content = "".join(f"{line}\n" for line in lines)
     try:
-        partial.write_text(content, encoding="utf-8", newline="\n")
-        partial.replace(path)
+        with new_file(path) as unfinished:
+            unfinished.write_text(content, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
+        raise DataError(f"{path}: cannot be written: {error}") from None

@@ -29,23 +29,30 @@ class Comparison:
     results: tuple[SystemResult, ...]
 
 
+COMPARED = ("bleu", "chrf")
+
+
 def compare_systems(
-    systems: Sequence[System], references: Sequence[str], n_resamples: int = 1000
+    systems: Sequence[System],
+    references: Sequence[str],
+    n_resamples: int = 1000,
+    metrics: Sequence[str] = COMPARED,
 ) -> dict[str, Comparison]:
-    """Test every further system against the first, under sacreBLEU's BLEU and chrF2."""
+    """Test every further system against the first, under sacreBLEU's BLEU, chrF2 or both."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.significance import PairedTest
 
     for _, hypotheses in systems:
         check_aligned(hypotheses, references)
-    metrics = {"bleu": BLEU(force=True), "chrf": CHRF()}
-    test = PairedTest(list(systems), metrics, [references], test_type="bs", n_samples=n_resamples)
+    scorers = {"bleu": BLEU(force=True), "chrf": CHRF()}
+    chosen = {key: scorers[key] for key in metrics}
+    test = PairedTest(list(systems), chosen, [references], test_type="bs", n_samples=n_resamples)
     signatures, columns = test()
     return {
         # sacreBLEU renames the metrics by their settings, but keeps their order.
         key: Comparison(METRICS[key], str(signature), _results(columns["System"], columns[column]))
-        for key, (column, signature) in zip(metrics, signatures.items(), strict=True)
+        for key, (column, signature) in zip(chosen, signatures.items(), strict=True)
     }
 
 

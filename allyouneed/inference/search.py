@@ -42,7 +42,7 @@ class Limits:
 
     def longest(self, n_source_tokens: int) -> int:
         """The most tokens that a source of so many may become."""
-        longest = n_source_tokens + self.max_extra_tokens
+        longest = max(n_source_tokens + self.max_extra_tokens, self.min_length + 1)
         return longest if self.max_length is None else min(longest, self.max_length)
 
 

@@ -20,8 +20,8 @@ def token_log_probs(
     model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]
 ) -> list[list[float]]:
     """log P of every target token and, last, of the end mark."""
-    src, tgt = _rows(model, sources, [[BEGIN, *target] for target in targets])
-    _, following = _rows(model, sources, [[*target, END] for target in targets])
+    src, tgt = rows_of(model, sources, [[BEGIN, *target] for target in targets])
+    _, following = rows_of(model, sources, [[*target, END] for target in targets])
     log_probs = model(src, tgt).float().log_softmax(-1)  # (B, T, V)
     chosen = log_probs.gather(-1, following.ids.unsqueeze(-1)).squeeze(-1).tolist()
     return [row[: len(target) + 1] for row, target in zip(chosen, targets, strict=True)]
@@ -35,7 +35,7 @@ def align(model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]) ->
     to most, in the mean over the heads of the last decoder layer but one: the layer in which
     encoder-decoder attention was found to come nearest to word alignment (Garg et al., 2019).
     """
-    src, tgt = _rows(model, sources, [[BEGIN, *target] for target in targets])
+    src, tgt = rows_of(model, sources, [[BEGIN, *target] for target in targets])
     layers = model.attention_maps(src, tgt).memory
     weights = layers[max(0, len(layers) - 2)].mean(1)  # (B, T, S)
     weights = weights.masked_fill(((src.ids == END) | (src.sentence == PADDING))[:, None], -1)
@@ -43,7 +43,10 @@ def align(model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]) ->
     return [list(enumerate(row[: len(target)])) for row, target in zip(best, targets, strict=True)]
 
 
-def _rows(model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]) -> tuple[Rows, Rows]:
+def rows_of(
+    model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]
+) -> tuple[Rows, Rows]:
+    """Rows where the model is; the sources get their end mark, the targets stay as they are."""
     device = next(model.parameters()).device
     src = one_sentence_a_row([[*source, END] for source in sources], PAD)
     return src.to(device), one_sentence_a_row(targets, PAD).to(device)

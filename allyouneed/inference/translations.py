@@ -1,9 +1,14 @@
 """What a translator hands back, in text."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass
+from typing import Any
 
 from allyouneed.inference.teacher_forcing import Alignment
+from allyouneed.visualization.attention import Attention
+
+Attend = Callable[[Sequence[str], Sequence[str]], Attention]  # source tokens, target tokens
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,22 @@ class Translation:
     source_tokens: tuple[str, ...]
     hypotheses: tuple[Candidate, ...]  # the best first
     alignment: Alignment | None = None  # (place in `tokens`, place in `source_tokens`)
+    attend: InitVar[Attend | None] = None  # no field: a copy of a translation copies no model
+
+    def __post_init__(self, attend: Attend | None) -> None:
+        object.__setattr__(self, "_attend", attend)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_attend"}
+
+    def attention(self, rank: int = 0) -> Attention:
+        """What every head attends to in the source and hypothesis `rank`, in one more pass."""
+        attend: Attend | None = vars(self).get("_attend")
+        if attend is None:
+            raise RuntimeError(
+                "this translation is apart from its translator; ask translator.attention(source)"
+            )
+        return attend(self.source_tokens, self.hypotheses[rank].tokens)
 
     @property
     def text(self) -> str:

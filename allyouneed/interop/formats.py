@@ -9,7 +9,7 @@ from typing import Protocol
 
 import torch
 
-from allyouneed.checkpoint import LoadedModel, Manifest, new_folder
+from allyouneed.checkpoint import LoadedModel, Manifest, new_model_folder
 from allyouneed.errors import CheckpointError, ConfigError, MissingExtraError
 
 Ids = Sequence[int]
@@ -49,7 +49,7 @@ def export(model: LoadedModel, form: Format, folder: Path) -> None:
         raise ConfigError(f"{folder} exists already; name a new folder, or remove it first")
     # A copy, since CTranslate2 rounds the weights it is given where they are.
     copied = copy.deepcopy(model.model).to("cpu", torch.float32).eval().requires_grad_(False)
-    with new_folder(folder) as unfinished:
+    with new_model_folder(folder) as unfinished:
         form.write(unfinished, model._replace(model=copied))
 
 

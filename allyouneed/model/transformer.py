@@ -138,6 +138,10 @@ class Transformer(nn.Module):
                     nn.init.zeros_(module.bias)
 
     @property
+    def device(self) -> torch.device:
+        return self.embedding.weight.device
+
+    @property
     def max_length(self) -> int | None:
         """The longest sentence the model can take; None where there is no limit."""
         return None if self.config.positions == "sinusoidal" else self.config.max_positions

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from allyouneed.errors import MissingExtraError
+from allyouneed.errors import UserError
 
 # What may stand before the first word of a line: quotation and list marks, headings.
 _LEAD = re.compile(r"\s*(?:(?:[-*+•‣◦–—>|]|#{1,6}|\(?(?:\d{1,3}|[a-z])[.)])\s+)*")
@@ -100,7 +100,10 @@ def split_sentences(text: str, language: str) -> list[str]:
     try:
         import sentencex
     except ImportError:
-        raise MissingExtraError("sentencex", "all", "splitting text into sentences") from None
+        raise UserError(
+            "splitting text into sentences needs sentencex, which a whole install has; "
+            "install it with: pip install sentencex"
+        ) from None
     chunks: list[str] = sentencex.segment(language, text)
     return chunks if "".join(chunks) == text else [text]
 

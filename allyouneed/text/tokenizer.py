@@ -121,6 +121,10 @@ class Tokenizer:
         """What each id stands for; `▁` marks a space."""
         return [str(self._processor.id_to_piece(int(id_))) for id_ in ids]
 
+    def ids(self, pieces: Sequence[str]) -> list[int]:
+        """The ids that `pieces` came from."""
+        return [int(self._processor.piece_to_id(piece)) for piece in pieces]
+
 
 def _explain(message: str, vocab_size: int) -> str:
     """What SentencePiece's refusal means for the run file."""

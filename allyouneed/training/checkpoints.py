@@ -12,7 +12,7 @@ from pathlib import Path
 
 import safetensors
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from allyouneed.checkpoint import (
@@ -20,7 +20,7 @@ from allyouneed.checkpoint import (
     Manifest,
     load_manifest,
     load_weights,
-    new_folder,
+    new_model_folder,
     write_json,
     write_model,
 )
@@ -39,9 +39,11 @@ class Progress:
     step: int = 0
     position: Position = field(default_factory=Position)
     seconds: float = 0.0
+    best_by: str = ""  # what the next line is a score of
     best_score: float | None = None  # higher is better
     validations_since_best: int = 0
-    data_digest: str = ""
+    data_fingerprint: str = ""
+    plan: str = ""  # the settings that the position counts batches of
 
 
 def save_checkpoint(
@@ -51,21 +53,37 @@ def save_checkpoint(
     progress: Progress,
     tokenizer: Tokenizer,
     manifest: Manifest,
-    keep: int,
 ) -> Path:
-    """Write a checkpoint, then drop all but the newest `keep`."""
     path = folder / f"step-{progress.step:08d}"
-    with new_folder(path) as unfinished:
+    with new_model_folder(path) as unfinished:
         write_model(unfinished, model.state_dict(), tokenizer, manifest)
-        save_file(_moments(model, optimizer) | _random_states(), unfinished / MOMENTS)
+        tensors = _moments(model, optimizer) | _random_states(model.device)
+        (unfinished / MOMENTS).write_bytes(save(tensors))
         write_json(unfinished / PROGRESS, dataclasses.asdict(progress))
-    *old, _ = list_checkpoints(folder)
-    for number, earlier in enumerate(reversed(old), start=2):
-        if number > keep:
-            shutil.rmtree(earlier)
-        elif number > 2:  # averaging needs no moments; one spare checkpoint to go on from is enough
-            (earlier / MOMENTS).unlink(missing_ok=True)
     return path
+
+
+def drop_old_checkpoints(folder: Path, every: int, keep: int) -> None:
+    """Leave the newest, and of those written `every` so many steps the last `keep`.
+
+    One that was written in between, because the run was stopped, is gone once there is a newer:
+    a run that was stopped averages the same checkpoints as one that was not.
+    """
+    *old, newest = list_checkpoints(folder)
+    regular = [path for path in old if _step(path) % every == 0]
+    n_kept = keep - (_step(newest) % every == 0)
+    kept = regular[max(0, len(regular) - n_kept) :]
+    for path in old:
+        if path not in kept:
+            shutil.rmtree(path)
+    for path in kept[:-1]:  # averaging needs no moments; one spare to go on from is enough
+        (path / MOMENTS).unlink(missing_ok=True)
+    for leftover in folder.glob(".step-*.unfinished"):  # of a process that was killed
+        shutil.rmtree(leftover)
+
+
+def _step(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
@@ -73,24 +91,35 @@ def list_checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("step-*") if (path / CONFIG).exists())
 
 
+def refuse_other_data(folder: Path, fingerprint: str) -> None:
+    """A data position means nothing in other data; say so before these are prepared."""
+    for path in list_checkpoints(folder)[-1:]:
+        if _progress(path).data_fingerprint != fingerprint:
+            raise CheckpointError(
+                f"{path} was trained on other data than the run file now describes (files, "
+                "weights, filters or vocabulary); put them back, or start the new run in a folder "
+                "of its own"
+            )
+
+
 def restore_checkpoint(
     path: Path, model: Transformer, optimizer: torch.optim.Optimizer
 ) -> Progress:
     """Put model, optimizer and random states back to where the checkpoint was written."""
-    manifest = load_manifest(path)
-    if manifest.model != model.config:
+    saved, wanted = (dataclasses.asdict(it) for it in (load_manifest(path).model, model.config))
+    differences = [
+        f"{key} {saved[key]} and {wanted[key]}" for key in saved if saved[key] != wanted[key]
+    ]
+    if differences:
         raise CheckpointError(
-            f"{path} holds another model than the run file describes "
-            f"({manifest.model} and {model.config}); start the new one in a folder of its own"
+            f"{path} holds another model than the run file describes ({', '.join(differences)}); "
+            "start the new one in a folder of its own"
         )
+    progress = _progress(path)
     try:
-        tree = json.loads((path / PROGRESS).read_text(encoding="utf-8"))
-        progress = Progress(**{**tree, "position": Position(*tree["position"])})
         tensors = load_file(path / MOMENTS)
-    except (OSError, ValueError, TypeError, KeyError, safetensors.SafetensorError) as error:
-        raise CheckpointError(
-            f"{path}: cannot be gone on from ({error}); delete it to go on from the one before"
-        ) from None
+    except (OSError, safetensors.SafetensorError) as error:
+        raise _damaged(path, error) from None
     model.load_state_dict(load_weights(path))
     for name, parameter in model.named_parameters():
         optimizer.state[parameter] = {
@@ -98,9 +127,23 @@ def restore_checkpoint(
             for kind in ("step", "exp_avg", "exp_avg_sq")
         }
     torch.set_rng_state(tensors["random/cpu"])
-    if torch.cuda.is_available() and "random/cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["random/cuda"])
+    if model.device.type == "cuda" and "random/cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["random/cuda"], model.device)
     return progress
+
+
+def _progress(path: Path) -> Progress:
+    try:
+        tree = json.loads((path / PROGRESS).read_text(encoding="utf-8"))
+        return Progress(**{**tree, "position": Position(*tree["position"])})
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"{path}: cannot be gone on from ({error}); delete it to go on from the one before"
+    )
 
 
 def _moments(model: Transformer, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -111,8 +154,8 @@ def _moments(model: Transformer, optimizer: torch.optim.Optimizer) -> dict[str, 
     }
 
 
-def _random_states() -> dict[str, Tensor]:
+def _random_states(device: torch.device) -> dict[str, Tensor]:
     states = {"random/cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states["random/cuda"] = torch.cuda.get_rng_state()
+    if device.type == "cuda":
+        states["random/cuda"] = torch.cuda.get_rng_state(device)
     return states

@@ -20,6 +20,7 @@ class Started:
     name: ClassVar[str] = "start"
     step: int  # steps made before, by a run that this one goes on from
     steps: int
+    warmup_steps: int
     n_parameters: int
     n_pairs: int
     device: str

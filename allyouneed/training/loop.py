@@ -1,24 +1,26 @@
 """Training (section 5): a loop of one screen, and the trainer whose parts it names."""
 
 import contextlib
-import hashlib
 import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from allyouneed.checkpoint import Manifest, average_weights, save_model
 from allyouneed.config import RunConfig
 from allyouneed.data.batches import Batch, Batches, Position
 from allyouneed.data.shards import PreparedData
-from allyouneed.errors import CheckpointError, TrainingError
+from allyouneed.errors import TrainingError
 from allyouneed.model.transformer import Transformer
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.training.checkpoints import (
     Progress,
+    drop_old_checkpoints,
     list_checkpoints,
     restore_checkpoint,
     save_checkpoint,
@@ -59,6 +61,14 @@ def run_steps(trainer: "Trainer", stop_requested: Callable[[], bool]) -> Finishe
     return trainer.finish(reason)
 
 
+class _Unlogged(NamedTuple):
+    """What is kept of a step until it is reported."""
+
+    result: StepResult
+    n_tokens: int
+    pairs: list[int]
+
+
 class Trainer:
     """A model in training, with what surrounds it: data, optimizer, progress, reports."""
 
@@ -67,13 +77,14 @@ class Trainer:
         run: RunConfig,
         data: PreparedData,
         tokenizer: Tokenizer,
+        dev: DevSet | None,
         device: torch.device,
         listeners: Sequence[Listener],
     ) -> None:
         self.run = run
         self._folder = Path(run.folder)
         self._data, self._tokenizer, self._listeners = data, tokenizer, listeners
-        self._dev = DevSet(run.data.dev) if run.data.dev else None
+        self._dev = dev
         torch.manual_seed(run.training.seed)
         self.model = Transformer(run.model).to(device)
         self._optimizer = make_adam(self.model, run.training)
@@ -81,22 +92,27 @@ class Trainer:
         self.manifest = Manifest(
             source_language=run.source_language,
             target_language=run.target_language,
-            max_source_tokens=run.data.filters.max_tokens,
+            max_source_tokens=_longest_source(data),
             model=run.model,
             decoding=run.decoding,
         )
-        self.progress = Progress(data_digest=_digest(data, tokenizer))
-        self._unlogged: list[tuple[StepResult, list[Batch]]] = []
+        self.progress = Progress(
+            data_fingerprint=data.description.fingerprint,
+            plan=Batches(data, run.training).settings,
+            best_by=run.training.best_by,
+        )
+        self._unlogged: list[_Unlogged] = []
         self._saved: tuple[int, Path] | None = None  # the newest checkpoint and its step
         self._probe_memory(device)
         self._restore()
-        self._last_log = time.monotonic()
+        self._last_count = time.monotonic()
         self._report(
             Started(
                 step=self.progress.step,
                 steps=run.training.steps,
+                warmup_steps=run.training.warmup_steps,
                 n_parameters=sum(parameter.numel() for parameter in self.model.parameters()),
-                n_pairs=len(data),
+                n_pairs=sum(corpus.n_pairs for corpus in data.description.corpora),
                 device=str(device),
                 precision=self._train_step.precision,
             )
@@ -114,7 +130,13 @@ class Trainer:
         self.model.train()
         set_rate(self._optimizer, self._rate())
         members = [batch for batch, _ in batches]
-        self._unlogged.append((self._train_step(members), members))
+        self._unlogged.append(
+            _Unlogged(
+                self._train_step(members),
+                sum(batch.n_src_tokens + batch.n_tgt_tokens for batch in members),
+                [pair for batch in members for pair in batch.pairs],
+            )
+        )
         self.progress.position = batches[-1][1]
 
     def is_time_to(self, every: int) -> bool:
@@ -124,15 +146,11 @@ class Trainer:
         """Report the steps since the last report: the only place that waits for the device."""
         if not self._unlogged:
             return
-        results = torch.stack([torch.stack(result) for result, _ in self._unlogged]).tolist()
-        for (loss, _, grad_norm), (_, batches) in zip(results, self._unlogged, strict=True):
+        results = torch.stack([torch.stack(step.result) for step in self._unlogged]).tolist()
+        for number, (loss, _, grad_norm) in enumerate(results):
             if not (math.isfinite(loss) and math.isfinite(grad_norm)):
-                self._refuse(batches)
-        n_tokens = sum(
-            batch.n_src_tokens + batch.n_tgt_tokens
-            for _, batches in self._unlogged
-            for batch in batches
-        )
+                self._refuse(number)
+        n_tokens = sum(step.n_tokens for step in self._unlogged)
         loss, nll, grad_norm = (sum(column) / len(results) for column in zip(*results, strict=True))
         seconds = self._count_time()
         self._unlogged.clear()
@@ -184,8 +202,11 @@ class Trainer:
             self.progress,
             self._tokenizer,
             self.manifest,
-            keep=self.run.training.keep_checkpoints,
         )
+        drop_old_checkpoints(
+            self._checkpoints, self.run.training.save_every, self.run.training.keep_checkpoints
+        )
+        self._count_time()
         self._saved = self.progress.step, path
         self._report(Saved(step=self.progress.step, path=str(path)))
 
@@ -231,11 +252,14 @@ class Trainer:
         if not checkpoints:
             return
         progress = restore_checkpoint(checkpoints[-1], self.model, self._optimizer)
-        if progress.data_digest != self.progress.data_digest:
-            raise CheckpointError(
-                f"{checkpoints[-1]} was trained on other data than {self._folder / 'data'} holds; "
-                "put the data back, or start the new run in a folder of its own"
-            )
+        if progress.plan != self.progress.plan:
+            # The batches are other ones now, so the rest of this epoch cannot be told from the
+            # part that was seen: go on with the next.
+            progress.plan = self.progress.plan
+            progress.position = Position(progress.position.epoch + 1)
+        if progress.best_by != self.progress.best_by:
+            progress.best_by, progress.best_score = self.progress.best_by, None
+            progress.validations_since_best = 0
         self.progress = progress
         self._saved = progress.step, checkpoints[-1]
 
@@ -250,19 +274,19 @@ class Trainer:
         if device.type == "cuda":  # a CPU has no memory limit of its own that could be tried
             self._train_step.probe(Batches(self._data, self.run.training).largest())
 
-    def _refuse(self, batches: list[Batch]) -> None:
-        """The loss of this step is not a number: keep its text, go no further."""
+    def _refuse(self, number: int) -> None:
+        """The loss of this unlogged step is not a number: keep its text, go no further."""
         path = self._folder / "not-a-number.jsonl"
         with path.open("w", encoding="utf-8") as file:
-            for index in (index for batch in batches for index in batch.pairs):
+            for index in self._unlogged[number].pairs:
                 source, target = (
                     self._tokenizer.decode(ids.tolist()) for ids in self._data.pair(index)
                 )
                 record = {"pair": index, "source": source, "target": target}
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
         raise TrainingError(
-            f"the loss is no longer a number, at step {self.progress.step} or up to "
-            f"{len(self._unlogged)} steps before; the pairs of that batch are in {path}. "
+            f"the loss is no longer a number at step "
+            f"{self.progress.step - len(self._unlogged) + 1 + number}; its pairs are in {path}. "
             "The last checkpoint is from before. Try a lower training.rate_scale, more "
             "training.warmup_steps or training.clip_norm: 1.0, and look at the pairs"
         )
@@ -279,7 +303,7 @@ class Trainer:
     def _count_time(self) -> float:
         """Add the time since the last call to the run's, and hand it back."""
         now = time.monotonic()
-        seconds, self._last_log = now - self._last_log, now
+        seconds, self._last_count = now - self._last_count, now
         self.progress.seconds += seconds
         return seconds
 
@@ -288,8 +312,6 @@ class Trainer:
             listener.report(event)
 
 
-def _digest(data: PreparedData, tokenizer: Tokenizer) -> str:
-    """Tells apart what a data position would not fit: other pairs, or another vocabulary."""
-    digest = hashlib.sha256(tokenizer.serialized)
-    digest.update(data.lengths.tobytes())
-    return digest.hexdigest()
+def _longest_source(data: PreparedData) -> int:
+    """As long as nearly all sources are: of longer ones a model has learned too little."""
+    return 1 + int(np.quantile(data.lengths[:, 0], 0.999))

@@ -1,18 +1,30 @@
 """A run from its settings to its model folder: data prepared, trained or gone on with, averaged."""
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+import fcntl
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import torch
+
 from allyouneed.config import RunConfig
-from allyouneed.data.prepare import TOKENIZER_FILE, is_prepared, prepare
-from allyouneed.data.prepare import Progress as PrepareProgress
+from allyouneed.data.prepare import (
+    TOKENIZER_FILE,
+    PrepareProgress,
+    fingerprint_of,
+    is_prepared,
+    prepare,
+)
 from allyouneed.data.shards import PreparedData
 from allyouneed.device import pick_device
+from allyouneed.errors import TrainingError
 from allyouneed.run_file import save_run
 from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.training.checkpoints import refuse_other_data
 from allyouneed.training.events import Finished, JsonLog, Listener, Stopped, TensorBoardLog
 from allyouneed.training.loop import Trainer, run_steps
+from allyouneed.training.validation import DevSet
 
 
 def train(
@@ -21,23 +33,52 @@ def train(
     stop_requested: Callable[[], bool] = lambda: False,
     prepare_progress: PrepareProgress = lambda stage, share, n_pairs: None,
 ) -> Finished | Stopped:
-    """Make a run, or go on with one that was interrupted."""
-    device = pick_device(run.training.device)  # before the long work, which a mistake would waste
+    """Make a run, or go on with one that was interrupted.
+
+    `stop_requested` is asked after every step.
+    """
     folder = Path(run.folder)
-    prepared = folder / "data"
-    if not is_prepared(run, prepared):
-        prepare(run, prepared, progress=prepare_progress)
-    tokenizer = Tokenizer.load(prepared / TOKENIZER_FILE)
-    run = dataclasses.replace(run, model=dataclasses.replace(run.model, vocab_size=len(tokenizer)))
-    save_run(run, folder / "run.yaml")
+    # What may be wrong is looked at before the long work.
+    device = pick_device(run.training.device)
+    dev = DevSet(run.data.dev) if run.data.dev else None
     logs: list[Listener] = [JsonLog(folder / "log.jsonl")]
     if run.training.tensorboard:
         logs.append(TensorBoardLog(folder / "tensorboard"))
-    trainer = Trainer(
-        run,
-        PreparedData.open(prepared),
-        tokenizer,
-        device,
-        [*logs, *listeners],
-    )
-    return run_steps(trainer, stop_requested)
+    refuse_other_data(folder / "checkpoints", fingerprint_of(run))
+    with only_process_in(folder):
+        try:
+            data, tokenizer = _prepared(run, folder / "data", prepare_progress)
+            run = dataclasses.replace(
+                run, model=dataclasses.replace(run.model, vocab_size=len(tokenizer))
+            )
+            trainer = Trainer(run, data, tokenizer, dev, device, [*logs, *listeners])
+            save_run(run, folder / "settings.yaml")
+            return run_steps(trainer, stop_requested)
+        except torch.OutOfMemoryError:
+            raise TrainingError(
+                f"{device} is out of memory; lower training.batch_tokens (now "
+                f"{run.training.batch_tokens}) and raise training.accumulate to keep the tokens a "
+                "step the same"
+            ) from None
+
+
+def _prepared(
+    run: RunConfig, folder: Path, progress: PrepareProgress
+) -> tuple[PreparedData, Tokenizer]:
+    if not is_prepared(run, folder):
+        prepare(run, folder, progress=progress)
+    return PreparedData.open(folder), Tokenizer.load(folder / TOKENIZER_FILE)
+
+
+@contextlib.contextmanager
+def only_process_in(folder: Path) -> Iterator[None]:
+    """Two runs in one folder would write over each other's checkpoints."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a killed process lets go of it
+        except OSError:
+            raise TrainingError(
+                f"{folder}: another process is training here; wait for it"
+            ) from None
+        yield

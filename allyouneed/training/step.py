@@ -8,9 +8,9 @@ from torch import Tensor
 
 from allyouneed.config import TrainingConfig
 from allyouneed.data.batches import Batch
-from allyouneed.errors import TrainingError
 from allyouneed.model.transformer import Transformer
 from allyouneed.training.loss import Loss, label_smoothed_loss
+from allyouneed.training.optimizer import set_rate
 
 
 class StepResult(NamedTuple):
@@ -57,16 +57,11 @@ class TrainStep:
     def probe(self, batch: Batch) -> None:
         """Find out whether the memory holds a batch; nothing is learned from it."""
         devices = [self._device] if self._device.type == "cuda" else []
-        try:
-            with torch.random.fork_rng(devices):
-                self._backward(batch, batch.n_tgt_tokens)
-        except torch.OutOfMemoryError:
-            n_rows, width = batch.src.ids.shape
-            raise TrainingError(
-                f"the device is out of memory on the largest batch, {n_rows} rows of {width} "
-                f"tokens; lower training.batch_tokens (now {self._config.batch_tokens}) and raise "
-                "training.accumulate to keep the tokens a step the same"
-            ) from None
+        with torch.random.fork_rng(devices):
+            self._backward(batch, batch.n_tgt_tokens)
+        set_rate(self._optimizer, 0.0)
+        self._optimizer.step()  # makes room for Adam's moments
+        self._optimizer.state.clear()
         self._optimizer.zero_grad()
 
     def _backward(self, batch: Batch, n_tokens: int) -> Loss:

@@ -1,6 +1,5 @@
 """Learning curves: a run's log as one picture."""
 
-import contextlib
 import json
 import math
 from collections.abc import Iterable
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from allyouneed.atomic import new_file
 from allyouneed.errors import ConfigError, DataError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -50,15 +50,11 @@ def draw_curves(log: Path, picture: Path) -> None:
     if not panels:
         raise DataError(f"{log}: holds no training steps; is it the log.jsonl of a run?")
     figure = _figure(_title(log, steps, validations), panels)
-    partial = picture.with_name(f".{picture.name}.partial")
     try:
-        figure.savefig(partial, format=kind, dpi=150)
-        partial.replace(picture)
+        with new_file(picture) as unfinished:
+            figure.savefig(unfinished, format=kind, dpi=150)
     except OSError as error:
-        raise DataError(f"{picture}: cannot be written: {error.strerror}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
+        raise DataError(f"{picture}: cannot be written: {error}") from None
 
 
 def read_log(log: Path) -> tuple[list[Record], list[Record]]:

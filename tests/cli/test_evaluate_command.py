@@ -72,6 +72,11 @@ def test_further_files_are_compared_with_the_first() -> None:
     assert second["system"] == "worse.de"
     assert 0 < second["p_value"] <= 1
     assert "paired bootstrap" in run("same.de", "worse.de").output
+    assert list(run_json("same.de", "worse.de", "--metrics", "chrf")["comparisons"]) == ["chrf"]
+
+
+def test_options_of_a_model_are_not_ignored_without_one() -> None:
+    assert run("same.de", "--beam-size", "2").exit_code == 2
 
 
 def test_only_the_chosen_metrics_are_shown() -> None:

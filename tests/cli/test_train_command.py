@@ -71,8 +71,7 @@ def test_killed_and_interrupted_runs_end_with_the_weights_of_one_never_stopped(
     assert "Traceback" not in errors
 
     assert finish_well(command("train", run_file, "--folder", broken))
-    newest = [list_checkpoints(folder / "checkpoints")[-1] for folder in (straight, broken)]
-    weights, other_weights = map(load_weights, newest)
+    weights, other_weights = (load_weights(folder / "model") for folder in (straight, broken))
     assert_close(other_weights, weights, rtol=0, atol=0)
     assert (broken / "curves.png").exists()
 
@@ -90,6 +89,9 @@ def finish_well(process: subprocess.Popen[str]) -> bool:
         ("training.device=cuda:99", "cuda:99"),
         ("data.corpora=[{source: missing.en, target: missing.de}]", "missing.en"),
         ("data.corpora=[]", "data.corpora names no corpus"),
+        ("data.dev={source: missing.en, target: missing.de}", "missing.en"),
+        ("training.seed=-1", "seed is -1"),
+        ("training.patience=3", "set data.dev"),
     ],
 )
 def test_mistakes_exit_with_2_and_leave_nothing_behind(

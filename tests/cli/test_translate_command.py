@@ -185,11 +185,13 @@ def waiting(model_folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(
         [*COMMAND, *arguments], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        partial = model_folder.parent / ".out.txt.partial"
+        unfinished = model_folder.parent / ".out.txt.unfinished"
+        deadline = time.monotonic() + 60
         assert process.stdin is not None
         process.stdin.write(b"one\n")
         process.stdin.flush()
-        while process.poll() is None and not (partial.exists() and partial.stat().st_size):
+        while process.poll() is None and not (unfinished.exists() and unfinished.stat().st_size):
+            assert time.monotonic() < deadline
             time.sleep(0.02)
         yield process
         process.kill()

@@ -24,7 +24,10 @@ class ToyPairs:
     ) -> None:
         self.lengths = np.array(lengths, dtype=np.int32).reshape(-1, 2)
         bounds = np.linspace(0, len(lengths), len(weights) + 1).astype(int).tolist()
-        self.spans = tuple(zip(bounds[:-1], bounds[1:], weights, strict=True))
+        self.spans = tuple(
+            (start, stop, weight, 1)
+            for start, stop, weight in zip(bounds[:-1], bounds[1:], weights, strict=True)
+        )
 
     def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         src, tgt = (np.arange(n, dtype=np.int64) for n in self.lengths[index])
@@ -81,7 +84,7 @@ def test_an_epoch_shows_every_pair_as_often_as_it_weighs(
     plans = Batches(pairs, config(batching, batch_tokens)).plan_epoch(epoch)
 
     seen = Counter(index for plan in plans for row in plan.rows for index in row)
-    wanted = {i: weight for start, stop, weight in pairs.spans for i in range(start, stop)}
+    wanted = {i: weight for start, stop, weight, _ in pairs.spans for i in range(start, stop)}
     assert seen == wanted
 
 
@@ -140,11 +143,27 @@ def test_going_on_from_any_position_gives_the_rest(batching: str) -> None:
 
 
 def test_half_a_weight_shows_each_pair_in_every_other_epoch() -> None:
-    epochs = [epoch_pairs([(10, 20, 0.5)], seed=1, epoch=epoch) for epoch in range(4)]
+    epochs = [epoch_pairs([(10, 20, 0.5, 1)], seed=1, epoch=epoch) for epoch in range(4)]
 
     assert [len(set(pairs)) for pairs in epochs] == [5] * 4
     assert sorted(np.concatenate(epochs[:2])) == list(range(10, 20))
     assert Counter(np.concatenate(epochs).tolist()) == Counter(list(range(10, 20)) * 2)
+
+
+def test_an_epoch_shows_each_pair_once_in_one_of_its_segmentations() -> None:
+    epochs = [epoch_pairs([(6, 306, 1.0, 3)], seed=1, epoch=epoch) for epoch in range(30)]
+
+    for places in epochs:
+        assert sorted((places - 6) // 3) == list(range(100))
+    assert set(np.concatenate(epochs).tolist()) == set(range(6, 306))
+
+
+def test_however_little_a_corpus_weighs_it_is_shown() -> None:
+    assert len(epoch_pairs([(0, 195, 0.001, 1)], seed=1, epoch=0)) == 1
+
+
+def test_a_corpus_of_which_nothing_is_left_is_passed_over() -> None:
+    assert epoch_pairs([(0, 0, 1.5, 1), (0, 2, 1.0, 1)], seed=1, epoch=0).tolist() == [0, 1]
 
 
 def test_packed_batches_waste_little_and_have_few_shapes() -> None:

@@ -79,7 +79,7 @@ def test_each_filter_is_counted_with_examples_for_each_corpus(tmp_path: Path) ->
     }
     assert len(examples["copy"]) == 3
     assert prepared_texts(tmp_path / "data") == [*PAIRS, ("new cat", "neue Katze")]
-    assert PreparedData.open(tmp_path / "data").spans == ((0, 50, 1.0), (50, 51, 1.0))
+    assert PreparedData.open(tmp_path / "data").spans == ((0, 50, 1.0, 1), (50, 51, 1.0, 1))
 
 
 def test_duplicates_stay_when_their_filter_is_off(tmp_path: Path) -> None:
@@ -133,9 +133,11 @@ def test_every_core_works_unless_reading_could_not_feed_it(
 
 
 def test_a_given_tokenizer_is_used(tmp_path: Path) -> None:
-    report = prepare(
-        make_run(write_tsv(tmp_path / "c.tsv", PAIRS)), tmp_path / "data", tokenizer=TOKENIZER
-    )
+    TOKENIZER.save(tmp_path / "given.model")
+    run = make_run(write_tsv(tmp_path / "c.tsv", PAIRS))
+    given = dataclasses.replace(run.data, tokenizer=str(tmp_path / "given.model"))
+
+    report = prepare(dataclasses.replace(run, data=given), tmp_path / "data")
 
     assert (tmp_path / "data" / TOKENIZER_FILE).read_bytes() == TOKENIZER.serialized
     assert report.vocab_size == 280
@@ -270,7 +272,7 @@ def test_a_bad_line_late_in_a_corpus_leaves_nothing(tmp_path: Path) -> None:
     with (tmp_path / "bad.tsv").open("ab") as file:
         file.write(b"\xff\tbad\n")
     with pytest.raises(DataError, match=r"bad\.tsv, line 51"):
-        prepare(make_run(good, bad), tmp_path / "data", tokenizer=TOKENIZER)
+        prepare(make_run(good, bad), tmp_path / "data")
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.tsv", "good.tsv"]
 
@@ -284,7 +286,7 @@ def test_no_corpus_and_nothing_left_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_segmentations_are_the_same_pairs_in_other_pieces_and_share_the_weight(
+def test_segmentations_are_the_same_pairs_in_other_pieces_side_by_side(
     tmp_path: Path,
 ) -> None:
     once = make_run(write_tsv(tmp_path / "c.tsv", PAIRS))
@@ -294,7 +296,7 @@ def test_segmentations_are_the_same_pairs_in_other_pieces_and_share_the_weight(
 
     data = PreparedData.open(tmp_path / "data")
     assert report.n_read == report.n_kept == 50
-    assert [span.weight for span in data.spans] == [1 / 3] * 3
-    assert prepared_texts(tmp_path / "data") == PAIRS * 3
-    pieces = [[data.pair(way * 50 + pair)[0].tolist() for pair in range(50)] for way in range(3)]
+    assert data.spans == ((0, 150, 1.0, 3),)
+    assert prepared_texts(tmp_path / "data") == [pair for pair in PAIRS for _ in range(3)]
+    pieces = [[data.pair(pair * 3 + way)[0].tolist() for pair in range(50)] for way in range(3)]
     assert pieces[0] != pieces[1] != pieces[2] != pieces[0]

@@ -46,7 +46,7 @@ def test_every_pair_is_read_as_it_was_written(
 def test_spans_give_each_corpus_its_pairs_and_weight(tmp_path: Path) -> None:
     write_folder(tmp_path, [[([5], [6])] * 3, [], [([7], [8])] * 2])
 
-    assert PreparedData.open(tmp_path).spans == ((0, 3, 1.0), (3, 3, 2.0), (3, 5, 3.0))
+    assert PreparedData.open(tmp_path).spans == ((0, 3, 1.0, 1), (3, 3, 2.0, 1), (3, 5, 3.0, 1))
 
 
 @pytest.mark.parametrize(("vocab_size", "n_bytes"), [(65_536, 2), (65_537, 4)])

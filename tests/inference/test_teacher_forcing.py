@@ -51,11 +51,15 @@ def test_alignment_follows_the_mean_attention_of_the_last_layer_but_one() -> Non
 
 
 def test_batches_hold_every_place_once_within_the_budget() -> None:
-    lengths = [5, 1, 9, 30, 2, 9, 1, 4]
+    lengths = [50, 16, 90, 300, 20, 90, 16, 40]
 
-    batches = by_length(lengths, budget=20)
+    batches = by_length(lengths, budget=200)
 
     assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
     for batch in batches:
-        assert len(batch) == 1 or len(batch) * max(lengths[place] for place in batch) <= 20
+        assert len(batch) == 1 or len(batch) * max(lengths[place] for place in batch) <= 200
     assert batches[:2] == [[3], [2, 5]]
+
+
+def test_short_sentences_do_not_come_in_crowds() -> None:
+    assert max(map(len, by_length([1] * 100, budget=160))) == 10

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from allyouneed.errors import MissingExtraError
+from allyouneed.errors import UserError
 from allyouneed.text.sentences import Document, split_to_fit
 
 LAYOUT = " \t\n\r\f\v\x85\u2028\u3000-*>#.!?,;:1)aA"
@@ -61,7 +61,7 @@ def test_abbreviations_end_no_sentence() -> None:
 def test_a_missing_splitter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentencex", None)
 
-    with pytest.raises(MissingExtraError, match="sentencex"):
+    with pytest.raises(UserError, match="pip install sentencex"):
         Document.parse("A dog.", "en")
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,17 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from allyouneed.checkpoint import average_weights, load_model, load_weights
+from allyouneed.checkpoint import average_weights, load_manifest, load_model, load_weights
 from allyouneed.config import CorpusConfig, RunConfig
+from allyouneed.data.corpus import Corpus
+from allyouneed.data.shards import PreparedData
 from allyouneed.errors import CheckpointError, TrainingError
-from allyouneed.training.checkpoints import MOMENTS, list_checkpoints
+from allyouneed.evaluation.metrics import corpus_bleu
+from allyouneed.training.checkpoints import MOMENTS, PROGRESS, list_checkpoints
 from allyouneed.training.events import Event, Finished, Stopped
 from allyouneed.training.loss import label_smoothed_loss
-from allyouneed.training.run import train
+from allyouneed.training.run import only_process_in, train
+from allyouneed.translator import Translator
 
 
 def with_training(run: RunConfig, **values: Any) -> RunConfig:
@@ -30,6 +35,21 @@ def with_dev(run: RunConfig, dev: CorpusConfig) -> RunConfig:
 def events(run: RunConfig, kind: str) -> list[dict[str, Any]]:
     lines = (Path(run.folder) / "log.jsonl").read_text(encoding="utf-8").splitlines()
     return [record for record in map(json.loads, lines) if record["event"] == kind]
+
+
+def assert_same_outcome(one: RunConfig, other: RunConfig) -> None:
+    """The same weights everywhere, and the same idea of what comes next."""
+    folders = [Path(run.folder) for run in (one, other)]
+    checkpoints = [list_checkpoints(folder / "checkpoints") for folder in folders]
+    assert [path.name for path in checkpoints[0]] == [path.name for path in checkpoints[1]]
+    for name in ("model", "best", f"checkpoints/{checkpoints[0][-1].name}"):
+        weights, other_weights = (load_weights(folder / name) for folder in folders)
+        assert_close(other_weights, weights, rtol=0, atol=0)
+    progress, other_progress = (
+        json.loads((paths[-1] / PROGRESS).read_text(encoding="utf-8")) | {"seconds": 0}
+        for paths in checkpoints
+    )
+    assert other_progress == progress
 
 
 class StopAfter:
@@ -66,7 +86,14 @@ def test_only_checkpoints_that_may_be_gone_on_from_keep_moments(toy_run: RunConf
     assert kept == [False, False, False, True, True]
 
 
-def test_a_stopped_run_goes_on_to_the_very_same_weights(toy_run: RunConfig, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"accumulate": 3}, {"batching": "padded"}, {"cooldown_steps": 6}, {"best_by": "loss"}],
+)
+def test_a_stopped_run_goes_on_to_the_very_same_weights(
+    toy_run: RunConfig, toy_text: CorpusConfig, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    toy_run = with_training(with_dev(toy_run, toy_text), **settings)
     straight = dataclasses.replace(toy_run, folder=str(tmp_path / "straight"))
     train(straight)
 
@@ -75,9 +102,18 @@ def test_a_stopped_run_goes_on_to_the_very_same_weights(toy_run: RunConfig, tmp_
     assert stopped.step == 5
     train(toy_run)
 
-    newest = [list_checkpoints(Path(r.folder) / "checkpoints")[-1] for r in (straight, toy_run)]
-    weights, resumed_weights = map(load_weights, newest)
-    assert_close(resumed_weights, weights, rtol=0, atol=0)
+    assert_same_outcome(straight, toy_run)
+
+
+@pytest.mark.parametrize("change", [{"batch_tokens": 512}, {"seed": 2}, {"batching": "padded"}])
+def test_with_other_batches_a_run_goes_on_with_the_next_epoch(
+    toy_run: RunConfig, change: dict[str, Any]
+) -> None:
+    train(toy_run, stop_requested=StopAfter(3))
+    train(with_training(toy_run, steps=4, **change))
+
+    assert events(toy_run, "step")[0]["epoch"] == 0
+    assert events(toy_run, "step")[-1]["epoch"] == 1
 
 
 def test_the_log_tells_loss_rate_and_speed(toy_run: RunConfig) -> None:
@@ -140,6 +176,117 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_batch(
     pairs = (folder / "not-a-number.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(pairs) == (calls[5] == 2).sum()  # one END a target
     assert [path.name for path in list_checkpoints(folder / "checkpoints")] == ["step-00000004"]
+
+
+def test_a_loss_that_is_no_number_never_reaches_a_checkpoint(
+    toy_run: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seldom_logged = with_training(toy_run, log_every=100, save_every=4)
+    monkeypatch.setattr(
+        "allyouneed.training.step.label_smoothed_loss",
+        lambda logits, *rest: label_smoothed_loss(logits * torch.nan, *rest),
+    )
+
+    with pytest.raises(TrainingError, match="no longer a number at step 1;"):
+        train(seldom_logged)
+
+    assert not list_checkpoints(Path(toy_run.folder) / "checkpoints")
+
+
+def test_out_of_memory_names_the_setting_to_lower(
+    toy_run: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_much(*_: object) -> Any:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr("allyouneed.training.step.label_smoothed_loss", too_much)
+
+    with pytest.raises(TrainingError, match=r"lower training\.batch_tokens \(now 256\)"):
+        train(toy_run)
+
+
+def test_dev_scores_are_loss_a_token_and_bleu_of_the_translations(
+    toy_run: RunConfig, toy_text: CorpusConfig
+) -> None:
+    run = with_training(with_dev(toy_run, toy_text), steps=6)
+    train(run)
+
+    translator = Translator.load(Path(run.folder) / "best", device="cpu")
+    sources, references = map(list, zip(*Corpus(toy_text), strict=True))
+    scores = translator.score(sources, references)
+    n_tokens = sum(len(translator.tokenizer.encode(text)) + 1 for text in references)
+    texts = [translation.text for translation in translator.translate(sources)]
+    [validation] = events(run, "validation")
+    assert validation["loss"] == pytest.approx(
+        -sum(score.log_probability for score in scores) / n_tokens
+    )
+    assert validation["bleu"] == pytest.approx(corpus_bleu(texts, references))
+    assert validation["perplexity"] == pytest.approx(math.exp(validation["loss"]))
+    [finish] = events(run, "finish")
+    assert finish["bleu"] is not None
+
+
+def test_a_better_validation_gives_patience_anew(
+    toy_run: RunConfig, toy_text: CorpusConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bleus = iter([5.0, 1.0, 6.0, 1.0, 1.0, 9.0, 9.0])
+    monkeypatch.setattr("allyouneed.training.validation.corpus_bleu", lambda *_: next(bleus))
+    run = with_training(with_dev(toy_run, toy_text), validate_every=1, patience=2)
+
+    outcome = train(run)
+
+    assert outcome.step == 5
+
+
+def test_another_measure_of_the_best_starts_from_nothing(
+    toy_run: RunConfig, toy_text: CorpusConfig
+) -> None:
+    run = with_training(with_dev(toy_run, toy_text), validate_every=3)
+    train(run, stop_requested=StopAfter(4))
+    train(with_training(run, best_by="loss"))
+
+    assert [record["best"] for record in events(run, "validation")][:2] == [True, True]
+
+
+def test_two_runs_in_one_folder_are_refused(toy_run: RunConfig) -> None:
+    with (
+        only_process_in(Path(toy_run.folder)),
+        pytest.raises(TrainingError, match="another process"),
+    ):
+        train(toy_run)
+
+
+def test_a_refused_run_leaves_the_folder_as_it_is(
+    toy_run: RunConfig, toy_text: CorpusConfig
+) -> None:
+    train(with_training(toy_run, steps=4))
+    folder = Path(toy_run.folder)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    heavier = dataclasses.replace(toy_text, weight=2.0)
+    other = dataclasses.replace(toy_run.data, corpora=(heavier,))
+
+    with pytest.raises(CheckpointError, match="trained on other data"):
+        train(dataclasses.replace(toy_run, data=other))
+
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_the_model_knows_how_long_its_sources_were(toy_run: RunConfig) -> None:
+    train(with_training(toy_run, steps=1))
+
+    data = PreparedData.open(Path(toy_run.folder) / "data")
+    manifest = load_manifest(Path(toy_run.folder) / "model")
+    assert manifest.max_source_tokens == data.lengths[:, 0].max() + 1
+
+
+def test_the_users_run_file_is_left_alone(toy_run: RunConfig) -> None:
+    folder = Path(toy_run.folder)
+    folder.mkdir()
+    (folder / "run.yaml").write_text("# mine", encoding="utf-8")
+
+    train(with_training(toy_run, steps=1))
+
+    assert (folder / "run.yaml").read_text(encoding="utf-8") == "# mine"
 
 
 def test_a_folder_with_another_model_is_refused(toy_run: RunConfig) -> None:

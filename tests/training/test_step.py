@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +12,9 @@ from torch.testing import assert_close
 
 from allyouneed.config import ModelConfig, TrainingConfig
 from allyouneed.data.batches import Batch, Batches, Position
-from allyouneed.errors import TrainingError
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import Rows
+from allyouneed.training.loss import Loss, label_smoothed_loss
 from allyouneed.training.optimizer import make_adam, set_rate
 from allyouneed.training.step import TrainStep
 
@@ -29,7 +28,7 @@ class RandomPairs:
     def __init__(self, n: int) -> None:
         self._rng = np.random.default_rng(0)
         self.lengths = self._rng.integers(2, 12, (n, 2)).astype(np.int32)
-        self.spans = ((0, n, 1.0),)
+        self.spans = ((0, n, 1.0, 1),)
         self._ids = [self._rng.integers(4, 50, lengths.sum()) for lengths in self.lengths]
 
     def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -121,12 +120,27 @@ def test_probing_the_memory_changes_nothing() -> None:
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_out_of_memory_names_the_setting_to_lower(monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_much(*_: Any) -> Tensor:
-        raise torch.OutOfMemoryError
-
+def test_probing_makes_room_for_the_moments(monkeypatch: pytest.MonkeyPatch) -> None:
     step, model = make_step()
-    monkeypatch.setattr(model, "encode", too_much)
+    stepped: list[int] = []
+    monkeypatch.setattr(step._optimizer, "step", lambda: stepped.append(1))
 
-    with pytest.raises(TrainingError, match=r"lower training\.batch_tokens \(now 128\)"):
-        step.probe(Batches(RandomPairs(60), TRAINING).largest())
+    step.probe(Batches(RandomPairs(60), TRAINING).largest())
+
+    assert stepped
+    assert not model.embedding.weight.grad
+
+
+def test_bfloat16_is_used_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[torch.dtype] = []
+
+    def watched(logits: Tensor, labels: Tensor, smoothing: float) -> Loss:
+        seen.append(logits.dtype)
+        return label_smoothed_loss(logits, labels, smoothing)
+
+    monkeypatch.setattr("allyouneed.training.step.label_smoothed_loss", watched)
+    for precision in ("float32", "bfloat16"):
+        config = dataclasses.replace(TRAINING, precision=precision)
+        make_step(config)[0](some_batches(TRAINING, 1))
+
+    assert seen == [torch.float32, torch.bfloat16]
