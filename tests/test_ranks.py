@@ -22,7 +22,7 @@ RANKS = (
     {"inference"},
     {"translator"},
     {"evaluation"},
-    {"training"},
+    {"training", "interop"},
     {"cli"},
     {"__main__"},
 )
