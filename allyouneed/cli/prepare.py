@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from allyouneed.cli.run_options import overrides_option, run_file_argument
+
 if TYPE_CHECKING:
     from allyouneed.data.prepare import PrepareProgress, PrepareReport
 
@@ -16,14 +18,8 @@ EXAMPLE_WIDTH = 60
 
 
 @click.command()
-@click.argument("run_file", type=click.Path(path_type=Path))
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="SECTION.KEY=VALUE",
-    help="Override a value of the run file; may be given several times.",
-)
+@run_file_argument
+@overrides_option
 @click.option("--force", is_flag=True, help="Prepare again what is up to date.")
 @click.option(
     "--show-examples/--quiet", default=True, help="Show some of the pairs that were left out."

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from allyouneed.cli.run_options import overrides_option, run_file_argument
+
 if TYPE_CHECKING:
     from allyouneed.training.events import Event
 
@@ -36,14 +38,8 @@ class StopSwitch:
 
 
 @click.command()
-@click.argument("run_file", type=click.Path(path_type=Path))
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="SECTION.KEY=VALUE",
-    help="Override a value of the run file; may be given several times.",
-)
+@run_file_argument
+@overrides_option
 @click.option("--folder", help="Where everything the run makes is kept: overrides the run file.")
 def train(run_file: Path, overrides: tuple[str, ...], folder: str | None) -> None:
     """Train a model as RUN_FILE describes.
