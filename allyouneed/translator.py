@@ -66,7 +66,7 @@ class Translator:
         self.model = model
         self.tokenizer = tokenizer
         self.manifest = manifest
-        on_cpu = next(model.parameters()).device.type == "cpu"
+        on_cpu = model.device.type == "cpu"
         self.batch_tokens = batch_tokens or (2_000 if on_cpu else 16_000)
 
     @classmethod
@@ -333,6 +333,6 @@ def _joined_alignment(parts: Sequence[_Part]) -> Alignment:
     n_source = 0
     for part in parts:
         n_target = len(joined)  # every target token is aligned
-        joined += [(n_target + target, n_source + source) for target, source in part.alignment]
+        joined += [(n_source + source, n_target + target) for source, target in part.alignment]
         n_source += len(part.ids)
     return joined

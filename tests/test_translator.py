@@ -95,7 +95,7 @@ def test_alignments_of_parts_point_into_the_whole() -> None:
     [translation] = tiny_translator().translate([LONG], alignments=True)
 
     assert translation.alignment is not None
-    targets, sources = zip(*translation.alignment, strict=True)
+    sources, targets = zip(*translation.alignment, strict=True)
     assert list(targets) == list(range(len(translation.tokens)))
     assert MAX_SOURCE_TOKENS < max(sources) < len(translation.source_tokens)
 

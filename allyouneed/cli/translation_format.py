@@ -36,7 +36,7 @@ class Format:
             yield f"{candidate.score:.4f}"
         yield candidate.text
         if alignment is not None:
-            yield " ".join(f"{source}-{target}" for target, source in alignment)
+            yield " ".join(f"{source}-{target}" for source, target in alignment)
 
 
 def _as_json(translation: "Translation") -> dict[str, object]:

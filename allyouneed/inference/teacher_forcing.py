@@ -12,7 +12,7 @@ from allyouneed.rows import PADDING, Rows, one_sentence_a_row
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 
 Ids = Sequence[int]
-Alignment = list[tuple[int, int]]  # (place in the target, place in the source)
+Alignment = list[tuple[int, int]]  # (place in the source, place in the target)
 
 
 @torch.inference_mode()
@@ -29,7 +29,7 @@ def token_log_probs(
 
 @torch.inference_mode()
 def align(model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Alignment]:
-    """For each target token, in order: (its place, the place of the source token it comes from).
+    """For each target token, in order: (the place of the source token it comes from, its own).
 
     That is the source token, end mark aside, which the step that made the target token attended
     to most, in the mean over the heads of the last decoder layer but one: the layer in which
@@ -40,13 +40,16 @@ def align(model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]) ->
     weights = layers[max(0, len(layers) - 2)].mean(1)  # (B, T, S)
     weights = weights.masked_fill(((src.ids == END) | (src.sentence == PADDING))[:, None], -1)
     best = weights.argmax(-1).tolist()
-    return [list(enumerate(row[: len(target)])) for row, target in zip(best, targets, strict=True)]
+    return [
+        list(zip(row, range(len(target)), strict=False))  # what is beyond the target is padding
+        for row, target in zip(best, targets, strict=True)
+    ]
 
 
 def rows_of(
     model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]
 ) -> tuple[Rows, Rows]:
     """Rows where the model is; the sources get their end mark, the targets stay as they are."""
-    device = next(model.parameters()).device
+    device = model.device
     src = one_sentence_a_row([[*source, END] for source in sources], PAD)
     return src.to(device), one_sentence_a_row(targets, PAD).to(device)

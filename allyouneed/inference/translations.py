@@ -29,7 +29,7 @@ class Translation:
     source: str
     source_tokens: tuple[str, ...]
     hypotheses: tuple[Candidate, ...]  # the best first
-    alignment: Alignment | None = None  # (place in `tokens`, place in `source_tokens`)
+    alignment: Alignment | None = None  # (place in `source_tokens`, place in `tokens`)
     attend: InitVar[Attend | None] = None  # no field: a copy of a translation copies no model
 
     def __post_init__(self, attend: Attend | None) -> None:

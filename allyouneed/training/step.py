@@ -30,7 +30,7 @@ class TrainStep:
         self._model = model
         self._optimizer = optimizer
         self._config = config
-        self._device = next(model.parameters()).device
+        self._device = model.device
         on_gpu = self._device.type == "cuda"
         self.precision = (
             ("bfloat16" if on_gpu else "float32")

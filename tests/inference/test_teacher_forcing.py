@@ -47,7 +47,8 @@ def test_alignment_follows_the_mean_attention_of_the_last_layer_but_one() -> Non
         src = one_sentence_a_row([[*source, END]])
         maps = model.attention_maps(src, one_sentence_a_row([[BEGIN, *target]]))
         weights = maps.memory[-2].mean(1)[0, : len(target), : len(source)]
-        assert alignment == list(enumerate(weights.argmax(-1).tolist()))
+        best = weights.argmax(-1).tolist()
+        assert alignment == [(source, target) for target, source in enumerate(best)]
 
 
 def test_batches_hold_every_place_once_within_the_budget() -> None:
