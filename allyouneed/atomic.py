@@ -1,6 +1,7 @@
 """Files and folders that are written whole or not at all."""
 
 import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -9,10 +10,16 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """Yield a name to write to; the file there becomes `path` once the block has ended well."""
-    path = path.absolute()
+    """Yield a name to write to; the file there becomes `path` once the block has ended well.
+
+    A device or a named pipe cannot be replaced: it is written to as it is.
+    """
+    path = path.resolve()  # a link stays a link
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file")
+        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file", str(path))
+    if path.exists() and not path.is_file():
+        yield path
+        return
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         yield unfinished

@@ -17,6 +17,9 @@ from allyouneed.errors import ConfigError
 Config = TypeVar("Config")
 
 
+SETTINGS = "settings.yaml"  # in a run's folder: every value that was in force
+
+
 def load_run(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a run file and apply `section.key=value` overrides."""
     try:

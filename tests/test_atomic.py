@@ -1,5 +1,6 @@
 """Files and folders written whole or not at all."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,24 @@ def test_what_a_killed_process_left_is_put_in_order(tmp_path: Path) -> None:
 
     assert (tmp_path / "it" / "file").read_text() == "old"
     assert names(tmp_path) == ["it"]
+
+
+def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    with new_file(tmp_path / "link") as unfinished:
+        unfinished.write_text("new")
+    with new_file(Path(os.devnull)) as unfinished:
+        unfinished.write_text("new")
+
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "new"
+    assert not Path(os.devnull).is_file()
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError), new_file(tmp_path):
+        pass
 
 
 def test_a_file_is_the_old_one_until_it_is_the_new_one(tmp_path: Path) -> None:

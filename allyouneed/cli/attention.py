@@ -70,7 +70,7 @@ def attention(
     found = Translator.load(model, device).attention(sentence, target)
     content = _rendered(found, selection, form)
     if form == "text" and output is None:
-        click.echo(content)
+        click.echo(content, nl=False)
         return
     path = output or Path(f"attention.{form}")
     write_whole(path, content)
@@ -103,7 +103,7 @@ def _rendered(found: "Attention", selection: Selection, form: str) -> str | byte
     if form == "text":
         from allyouneed.visualization.terminal import write_attention
 
-        return write_attention(found, selection)
+        return f"{write_attention(found, selection)}\n"
     from allyouneed.visualization.attention_drawing import draw_attention
     from allyouneed.visualization.pictures import picture
 

@@ -56,14 +56,15 @@ def figure(name: str, model: str | None, folder: Path | None, output: Path | Non
 
 
 def _rate(folder: Path) -> "Drawing":
-    from allyouneed.run_file import load_run
+    from allyouneed.run_file import SETTINGS, load_run
     from allyouneed.training.optimizer import rate
     from allyouneed.visualization.plots import rate_plot
 
-    run = load_run(folder if folder.is_file() else folder / "run.yaml")
+    run = load_run(folder if folder.is_file() else folder / SETTINGS)
     training, d_model = run.training, run.model.d_model
     rates = [rate(step, d_model, training) for step in range(1, training.steps + 1)]
-    return rate_plot(rates, f"{folder.resolve().stem}: learning rate")
+    name = folder.resolve().stem if folder.is_file() else folder.resolve().name
+    return rate_plot(rates, f"{name}: learning rate")
 
 
 def _of_model(name: str, model: str | None) -> "Drawing":

@@ -199,12 +199,12 @@ class _Sink:
 @contextlib.contextmanager
 def _output(path: Path | None) -> Iterator[_Sink]:
     """Standard output, or a file that appears when all is written and not before."""
-    if path and (path.is_dir() or not path.parent.is_dir()):
-        raise DataError(f"{path}: cannot be written: name a file in a folder that exists")
-    if path is None or (path.exists() and not path.is_file()):  # a device or a named pipe
-        with click.open_file(str(path or "-"), "w", encoding="utf-8") as stream:
+    if path is None:
+        with click.open_file("-", "w", encoding="utf-8") as stream:
             yield _Sink(stream)
         return
+    if path.is_dir() or not path.parent.is_dir():
+        raise DataError(f"{path}: cannot be written: name a file in a folder that exists")
     with (
         new_file(path) as unfinished,
         unfinished.open("w", encoding="utf-8", newline="\n") as stream,

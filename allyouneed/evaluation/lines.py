@@ -34,4 +34,4 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
         with new_file(path) as unfinished:
             unfinished.write_text(content, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error}") from None
+        raise DataError(f"{path}: cannot be written: {error.strerror}") from None

@@ -19,7 +19,7 @@ from allyouneed.data.prepare import (
 from allyouneed.data.shards import PreparedData
 from allyouneed.device import pick_device
 from allyouneed.errors import TrainingError
-from allyouneed.run_file import save_run
+from allyouneed.run_file import SETTINGS, save_run
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.training.checkpoints import refuse_other_data
 from allyouneed.training.events import Finished, JsonLog, Listener, Stopped, TensorBoardLog
@@ -52,7 +52,7 @@ def train(
                 run, model=dataclasses.replace(run.model, vocab_size=len(tokenizer))
             )
             trainer = Trainer(run, data, tokenizer, dev, device, [*logs, *listeners])
-            save_run(run, folder / "settings.yaml")
+            save_run(run, folder / SETTINGS)
             return run_steps(trainer, stop_requested)
         except torch.OutOfMemoryError:
             raise TrainingError(

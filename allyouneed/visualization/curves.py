@@ -54,7 +54,7 @@ def draw_curves(log: Path, picture: Path) -> None:
         with new_file(picture) as unfinished:
             figure.savefig(unfinished, format=kind, dpi=150)
     except OSError as error:
-        raise DataError(f"{picture}: cannot be written: {error}") from None
+        raise DataError(f"{picture}: cannot be written: {error.strerror}") from None
 
 
 def read_log(log: Path) -> tuple[list[Record], list[Record]]:

@@ -11,7 +11,7 @@ from allyouneed.checkpoint import save_model
 from allyouneed.cli.figure import figure
 from allyouneed.config import ModelConfig, RunConfig, TrainingConfig
 from allyouneed.errors import ConfigError
-from allyouneed.run_file import save_run
+from allyouneed.run_file import SETTINGS, save_run
 from allyouneed.training.optimizer import rate
 
 
@@ -24,7 +24,7 @@ def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     training = TrainingConfig(steps=50, warmup_steps=20)
     run = RunConfig(model=ModelConfig(d_model=64), training=training)
-    save_run(run, tmp_path / "run" / "run.yaml")
+    save_run(run, tmp_path / "run" / SETTINGS)
     record = json.dumps({"event": "step", "step": 50, "loss": 2.0, "rate": 0.001})
     (tmp_path / "run" / "log.jsonl").write_text(record, encoding="utf-8")
 
@@ -56,9 +56,9 @@ def test_positions_of_the_model_and_rate_and_curves_of_the_run_are_drawn() -> No
 
 
 def test_a_run_file_is_enough_for_the_rate() -> None:
-    draw("rate", "--run", "run/run.yaml", "--output", "a.svg")
+    draw("rate", "--run", f"run/{SETTINGS}", "--output", "a.svg")
 
-    assert "run: learning rate" in Path("a.svg").read_text(encoding="utf-8")
+    assert "settings: learning rate" in Path("a.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
