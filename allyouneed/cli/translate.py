@@ -21,6 +21,7 @@ from allyouneed.errors import DataError
 
 if TYPE_CHECKING:  # torch takes seconds to load, and `--help` does without
     from allyouneed.inference import Strategy
+    from allyouneed.translator import Translation
 
 FILE = click.Path(path_type=Path)
 AT_LEAST_ONE = click.IntRange(min=1)
@@ -119,14 +120,7 @@ def translate(
     )
     search.check()
     form = Format(n_best, scores, alignments, as_json)
-    if texts and inputs:
-        raise click.UsageError("give either TEXT or --input")
-    if output in inputs:
-        raise click.UsageError(f"{output} is read and written; name another --output")
-    if document and (form != Format() or prefix):
-        raise click.UsageError(
-            "--document gives back a text: no n-best, scores, alignments, prefix or JSON"
-        )
+    _check_usage(texts, inputs, output, not document or (form == Format() and not prefix))
     files = [LineFile(str(path)) for path in inputs]  # what is missing is missed at once
 
     from allyouneed.inference import Limits
@@ -147,7 +141,7 @@ def translate(
                 sink.stream.write(f"{translated}\n" if texts else translated)
             return
         for window in [list(texts)] if texts else _windows(files):
-            for translation in translator.translate(
+            translations = translator.translate(
                 window,
                 strategy=strategy,
                 limits=limits,
@@ -155,11 +149,24 @@ def translate(
                 prefixes=[prefix] * len(window),
                 alignments=alignments,
                 progress=advance,
-            ):
-                sink.n_texts += 1
-                lines = form.lines(sink.n_texts, translation)
-                sink.stream.writelines(f"{line}\n" for line in lines)
-            sink.stream.flush()  # who waits at the other end of a pipe has the answer now
+            )
+            sink.write(translations, form)
+
+
+def _check_usage(
+    texts: Sequence[str],
+    inputs: Sequence[Path],
+    output: Path | None,
+    is_plain_document: bool,
+) -> None:
+    if texts and inputs:
+        raise click.UsageError("give either TEXT or --input")
+    if output in inputs:
+        raise click.UsageError(f"{output} is read and written; name another --output")
+    if not is_plain_document:
+        raise click.UsageError(
+            "--document gives back a text: no n-best, scores, alignments, prefix or JSON"
+        )
 
 
 def _windows(files: Sequence[LineFile]) -> Iterator[list[str]]:
@@ -194,6 +201,12 @@ class _Sink:
 
     stream: IO[str]
     n_texts: int = 0
+
+    def write(self, translations: Sequence["Translation"], form: Format) -> None:
+        for translation in translations:
+            self.n_texts += 1
+            self.stream.writelines(f"{line}\n" for line in form.lines(self.n_texts, translation))
+        self.stream.flush()  # who waits at the other end of a pipe has the answer now
 
 
 @contextlib.contextmanager

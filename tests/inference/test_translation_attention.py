@@ -5,6 +5,7 @@ import pickle
 import re
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,4 +128,13 @@ def test_an_empty_translation_is_one_step(copying: Translator) -> None:
 def test_the_snippet_of_the_guide_runs() -> None:
     [snippet] = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
 
-    exec(compile(snippet, str(GUIDE), "exec"), {})
+    names: dict[str, Any] = {}
+    exec(compile(snippet, str(GUIDE), "exec"), names)
+
+    n_layers, n_heads, *square = names["attention"].encoder.shape
+    assert (n_layers, n_heads) == (3, 4)  # of the shipped model
+    assert square == [len(names["translation"].source_tokens) + 1] * 2
+    assert names["by_words"].weights.shape[-2:] == (
+        len(names["by_words"].queries),
+        len(names["by_words"].keys),
+    )
