@@ -20,7 +20,8 @@ from allyouneed.errors import CheckpointError, DataError
 from allyouneed.inference.attention import attend
 from allyouneed.inference.batches import by_length
 from allyouneed.inference.hypotheses import Hypothesis, penalty
-from allyouneed.inference.search import Limits, search
+from allyouneed.inference.limits import Limits
+from allyouneed.inference.search import search
 from allyouneed.inference.strategies import BeamSearch, Strategy
 from allyouneed.inference.teacher_forcing import Alignment, align, token_log_probs
 from allyouneed.inference.translations import Candidate, Score, Translation

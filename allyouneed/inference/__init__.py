@@ -1,7 +1,8 @@
 """A model to translations, on ids."""
 
 from allyouneed.inference.hypotheses import Hypothesis, penalty
-from allyouneed.inference.search import Limits, search
+from allyouneed.inference.limits import Limits
+from allyouneed.inference.search import search
 from allyouneed.inference.strategies import BeamSearch, Greedy, Sampling, Strategy
 
 __all__ = [

@@ -1,0 +1,115 @@
+// Threads that go through one function side by side and wait for one another at barriers.
+#pragma once
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+inline void pause_a_moment(int n_so_far) {
+    if (n_so_far > 2000) {
+        std::this_thread::yield();  // more threads than cores: let the late one run
+        return;
+    }
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+class Threads {
+   public:
+    explicit Threads(int n_threads) : n_threads_(n_threads) {}
+    ~Threads() { stop(); }
+
+    int count() const { return n_threads_; }
+
+    // Calls `work(thread)` in every thread and returns when all are done.
+    void run(const std::function<void(int)>& work) {
+        if (n_threads_ == 1) return work(0);
+        if (process_ != getpid()) start();  // threads do not survive a fork
+        work_ = &work;
+        {
+            std::lock_guard<std::mutex> guard(mutex_);
+            ++round_;
+        }
+        wake_.notify_all();
+        work(0);
+        barrier();
+    }
+
+    // Returns when all threads have come here.
+    void barrier() {
+        if (n_threads_ == 1) return;
+        const unsigned phase = phase_.load(std::memory_order_relaxed);
+        if (arrived_.fetch_add(1) + 1 == n_threads_) {
+            arrived_.store(0);
+            phase_.store(phase + 1);
+            return;
+        }
+        for (int n = 0; phase_.load(std::memory_order_acquire) == phase; ++n) pause_a_moment(n);
+    }
+
+   private:
+    static constexpr int PATIENCE = 10000;  // pauses, a fraction of a millisecond
+
+    void start() {
+        for (auto& thread : workers_) thread.release();  // the parent's, after a fork
+        workers_.clear();
+        process_ = getpid();
+        arrived_ = 0;
+        stopping_ = false;
+        for (int i = 1; i < n_threads_; ++i)
+            workers_.emplace_back(new std::thread(&Threads::loop, this, i, round_.load()));
+    }
+
+    void loop(int thread, unsigned round) {
+        for (;;) {
+            for (int n = 0; round_ == round && n < PATIENCE; ++n) pause_a_moment(0);
+            if (round_ == round) {
+                std::unique_lock<std::mutex> lock(mutex_);
+                wake_.wait(lock, [&] { return round_ != round; });
+            }
+            ++round;
+            if (stopping_) return;
+            (*work_)(thread);
+            barrier();
+        }
+    }
+
+    void stop() {
+        if (process_ != getpid()) {
+            for (auto& thread : workers_) thread.release();
+            return;
+        }
+        stopping_ = true;
+        {
+            std::lock_guard<std::mutex> guard(mutex_);
+            ++round_;
+        }
+        wake_.notify_all();
+        for (auto& thread : workers_) thread->join();
+    }
+
+    const int n_threads_;
+    std::vector<std::unique_ptr<std::thread>> workers_;
+    pid_t process_ = 0;
+    const std::function<void(int)>* work_ = nullptr;
+    std::atomic<unsigned> round_{0};
+    std::atomic<bool> stopping_{false};
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    alignas(64) std::atomic<int> arrived_{0};
+    alignas(64) std::atomic<unsigned> phase_{0};
+};
+
+// The part of 0 … n that is this thread's.
+struct Share {
+    int begin, end;
+    Share(int n, int thread, int n_threads)
+        : begin((int)((int64_t)n * thread / n_threads)),
+          end((int)((int64_t)n * (thread + 1) / n_threads)) {}
+};
