@@ -8,37 +8,43 @@ import contextlib
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import safetensors
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import Tensor
 
 from allyouneed.atomic import new_folder
-from allyouneed.config import DecodingConfig, ModelConfig
-from allyouneed.errors import CheckpointError, ConfigError
+from allyouneed.errors import CheckpointError
+from allyouneed.manifest import (
+    CONFIG,
+    TOKENIZER,
+    WEIGHTS,
+    Manifest,
+    check_vocabulary,
+    load_manifest,
+)
 from allyouneed.model.transformer import Transformer
-from allyouneed.run_file import from_tree
 from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.weights import SCALE, Weights, in_eight_bits
 
-FORMAT = 1
-CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
-_SCALE = ".scale"  # after the name of a matrix that is stored in eight bits
-
-
-@dataclass(frozen=True, kw_only=True)
-class Manifest:
-    """config.json: all that a translator must know besides weights and vocabulary."""
-
-    format: int = FORMAT
-    source_language: str
-    target_language: str
-    max_source_tokens: int  # nearly all sources it was trained on are shorter; others are split
-    model: ModelConfig
-    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+__all__ = [
+    "CONFIG",
+    "TOKENIZER",
+    "WEIGHTS",
+    "LoadedModel",
+    "Manifest",
+    "average_weights",
+    "load_manifest",
+    "load_model",
+    "load_weights",
+    "new_model_folder",
+    "save_model",
+    "write_json",
+    "write_model",
+]
 
 
 class LoadedModel(NamedTuple):
@@ -84,12 +90,7 @@ def load_model(folder: Path, device: torch.device | str = "cpu") -> LoadedModel:
     manifest = load_manifest(folder)
     tokenizer = Tokenizer.load(folder / TOKENIZER)
     weights = load_weights(folder)
-    rows = len(weights["embedding.weight"]) if "embedding.weight" in weights else 0
-    if rows != len(tokenizer):
-        raise CheckpointError(
-            f"{folder}: the weights embed {rows} pieces but the tokenizer has {len(tokenizer)}; "
-            "copy the tokenizer from the run that made these weights"
-        )
+    check_vocabulary(folder, len(weights.get("embedding.weight", ())), len(tokenizer))
     model = Transformer(manifest.model)
     try:
         model.load_state_dict(weights)
@@ -98,52 +99,18 @@ def load_model(folder: Path, device: torch.device | str = "cpu") -> LoadedModel:
     return LoadedModel(model.to(device).eval(), tokenizer, manifest)
 
 
-def load_manifest(folder: Path) -> Manifest:
-    path = folder / CONFIG
-    if not folder.is_dir():
-        raise CheckpointError(f"{folder}: no such model folder")
-    try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(
-            f"{folder}: not a model folder: it has no {CONFIG}; of a finished run, "
-            "the folder `model` inside it is the one to name"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: not readable as JSON: {error}") from None
-    if isinstance(tree, dict) and tree.get("format", FORMAT) != FORMAT:
-        raise CheckpointError(
-            f"{path}: written in format {tree['format']}, this version reads {FORMAT}; "
-            "use the version of allyouneed that wrote it"
-        )
-    try:
-        return from_tree(Manifest, tree, str(path))
-    except (ConfigError, TypeError) as error:
-        raise CheckpointError(f"{path}: {error}") from None
-
-
 def load_weights(folder: Path) -> dict[str, Tensor]:
     """All weights in float32, however they are stored."""
-    path = folder / WEIGHTS
-    try:
-        stored: dict[str, Tensor] = load_file(path)
-    except FileNotFoundError:
-        raise CheckpointError(f"{folder}: it has no {WEIGHTS}") from None
-    except (OSError, safetensors.SafetensorError) as error:
-        raise CheckpointError(f"{path}: damaged: {error}; copy it anew") from None
-    return {
-        name: tensor * stored[name + _SCALE] if name + _SCALE in stored else tensor.float()
-        for name, tensor in stored.items()
-        if not name.endswith(_SCALE)
-    }
+    weights = Weights.open(folder / WEIGHTS)
+    return {name: torch.tensor(weights.floats(name)) for name in weights.names}
 
 
 def _in_eight_bits(name: str, tensor: Tensor) -> dict[str, Tensor]:
     """A matrix as int8 with a scale a row; vectors, which are few, as they are."""
     if tensor.ndim < 2:
         return {name: tensor.float().contiguous()}
-    scale = tensor.abs().amax(dim=1, keepdim=True).clamp(min=1e-12) / 127
-    return {name: (tensor / scale).round().to(torch.int8), name + _SCALE: scale}
+    rows, scale = in_eight_bits(tensor.float().numpy())
+    return {name: torch.from_numpy(rows), name + SCALE: torch.from_numpy(scale)}
 
 
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:

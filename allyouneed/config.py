@@ -54,6 +54,11 @@ class ModelConfig:
     def decoder_layers(self) -> int:
         return self.n_layers if self.n_decoder_layers is None else self.n_decoder_layers
 
+    @property
+    def max_length(self) -> int | None:
+        """The longest sentence the model can take; None where there is no limit."""
+        return None if self.positions == "sinusoidal" else self.max_positions
+
 
 PRESETS: Mapping[str, ModelConfig] = types.MappingProxyType(
     {

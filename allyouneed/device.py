@@ -1,12 +1,27 @@
 """Where to compute."""
 
-import torch
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from allyouneed.errors import ConfigError
 
+if TYPE_CHECKING:
+    import torch
 
-def pick_device(name: str) -> torch.device:
+_GPU_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, Windows' Linux
+
+
+def is_surely_cpu(name: str) -> bool:
+    """Whether `pick_device` would say so; loads no torch, which takes a second."""
+    has_no_gpu = sys.platform == "linux" and not any(Path(path).exists() for path in _GPU_DRIVERS)
+    return name == "cpu" or (name == "auto" and has_no_gpu)
+
+
+def pick_device(name: str) -> "torch.device":
     """`auto` takes a GPU if there is one; anything else is torch's name of a device."""
+    import torch
+
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -6,30 +6,32 @@
 """
 
 import contextlib
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-
-from allyouneed.checkpoint import CONFIG, Manifest, load_model
-from allyouneed.device import pick_device
-from allyouneed.errors import CheckpointError, DataError
-from allyouneed.inference.attention import attend
+from allyouneed.device import is_surely_cpu, pick_device
+from allyouneed.errors import CheckpointError, ConfigError, DataError
 from allyouneed.inference.batches import by_length
+from allyouneed.inference.engines import load_engine
+from allyouneed.inference.fast_engine import FastEngine
+from allyouneed.inference.fast_search import fast_search
 from allyouneed.inference.hypotheses import Hypothesis, penalty
 from allyouneed.inference.limits import Limits
-from allyouneed.inference.search import search
-from allyouneed.inference.strategies import BeamSearch, Strategy
-from allyouneed.inference.teacher_forcing import Alignment, align, token_log_probs
-from allyouneed.inference.translations import Candidate, Score, Translation
-from allyouneed.model.transformer import Transformer
+from allyouneed.inference.strategies import BeamSearch, Greedy, Strategy
+from allyouneed.inference.translations import Alignment, Candidate, Score, Translation
+from allyouneed.manifest import CONFIG, TOKENIZER, Manifest, load_manifest
 from allyouneed.text.normalize import normalize
 from allyouneed.text.sentences import Document, split_to_fit
 from allyouneed.text.tokenizer import END, Tokenizer
 from allyouneed.visualization.attention import Attention
+
+if TYPE_CHECKING:  # torch takes a second to load, and the native engine does without
+    from allyouneed.model.transformer import Transformer
 
 __all__ = [
     "Candidate",
@@ -55,25 +57,62 @@ class _Part:
 
 
 class Translator:
-    """A model that takes and gives text; `batch_tokens` is how much it takes at once."""
+    """A model that takes and gives text; `batch_tokens` is how much it takes at once.
+
+    With an engine, that one searches, and `model` may be the folder to load the plain model from
+    when something else is asked for.
+    """
 
     def __init__(
         self,
-        model: Transformer,
+        model: "Transformer | Path",
         tokenizer: Tokenizer,
         manifest: Manifest,
         batch_tokens: int | None = None,
+        engine: FastEngine | None = None,
     ) -> None:
-        self.model = model
+        if isinstance(model, Path):
+            self._folder = model
+        else:
+            self.model = model
         self.tokenizer = tokenizer
         self.manifest = manifest
-        on_cpu = model.device.type == "cpu"
+        self.engine = engine
+        on_cpu = isinstance(model, Path) or model.device.type == "cpu"
         self.batch_tokens = batch_tokens or (2_000 if on_cpu else 16_000)
 
     @classmethod
-    def load(cls, model: str | Path | None = None, device: str = "auto") -> "Translator":
-        """`model` is a folder or the name of a shipped model; None takes the first of those."""
-        return cls(*load_model(find_model(model), pick_device(device)))
+    def load(
+        cls,
+        model: str | Path | None = None,
+        device: str = "auto",
+        *,
+        engine: str = "auto",
+        threads: int | None = None,
+    ) -> "Translator":
+        """`model` is a folder or the name of a shipped model; None takes the first of those.
+
+        `engine` is one of `inference.engines.ENGINES`; `threads` are those of the native engine,
+        by default as many as there are cores.
+        """
+        folder = find_model(model)
+        if is_surely_cpu(device) or pick_device(device).type == "cpu":
+            manifest, tokenizer = load_manifest(folder), Tokenizer.load(folder / TOKENIZER)
+            native = load_engine(folder, manifest, len(tokenizer), engine, threads)
+            if native is not None:
+                return cls(folder, tokenizer, manifest, engine=native)
+        elif engine not in ("auto", "plain"):
+            raise ConfigError(f"engine {engine!r} is for the CPU; add device cpu, or use plain")
+        from allyouneed.checkpoint import load_model
+
+        return cls(*load_model(folder, pick_device(device)))
+
+    @functools.cached_property
+    def model(self) -> "Transformer":
+        """The plain model, on the CPU."""
+        from allyouneed.checkpoint import load_model
+
+        return load_model(self._folder).model
 
     @property
     def source_language(self) -> str:
@@ -118,12 +157,16 @@ class Translator:
         ]
         parts_to_do = [len(parts) for parts in divided]
         progress(parts_to_do.count(0))
-        with _evaluating(self.model):
-            for batch in self._batches(list(itertools.chain.from_iterable(divided))):
-                self._translate_batch(batch, strategy, limits, n_found, alignments)
-                for part in batch:
-                    parts_to_do[part.text] -= 1
-                progress(sum(parts_to_do[text] == 0 for text in {part.text for part in batch}))
+
+        def done(part: _Part) -> None:
+            parts_to_do[part.text] -= 1
+            if parts_to_do[part.text] == 0:
+                progress(1)
+
+        parts = list(itertools.chain.from_iterable(divided))
+        self._search(parts, strategy, limits, n_found, done)
+        if alignments:
+            self._align(parts)
         return [
             self._translation(text, parts, strategy, n_best, alignments)
             for text, parts in zip(texts, divided, strict=True)
@@ -170,11 +213,14 @@ class Translator:
         source_ids = self.tokenizer.encode_batch(sources)
         target_ids = self.tokenizer.encode_batch(targets)
         lengths = [1 + max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
-        if lengths and max(lengths) > (self.model.max_length or math.inf):
+        max_length = self.manifest.model.max_length
+        if lengths and max(lengths) > (max_length or math.inf):
             raise DataError(
                 f"pair {1 + lengths.index(max(lengths))} has {max(lengths)} tokens, and the model "
-                f"knows {self.model.max_length} positions; leave it out"
+                f"knows {max_length} positions; leave it out"
             )
+        from allyouneed.inference.teacher_forcing import token_log_probs
+
         log_probs: list[list[float]] = [[]] * len(lengths)
         with _evaluating(self.model):
             for places in by_length(lengths, self.batch_tokens):
@@ -196,6 +242,8 @@ class Translator:
         )
 
     def _attention(self, source_tokens: Sequence[str], target_tokens: Sequence[str]) -> Attention:
+        from allyouneed.inference.attention import attend
+
         with _evaluating(self.model):
             return attend(
                 self.model, self.tokenizer, source_tokens, target_tokens, self._longest_part
@@ -204,7 +252,7 @@ class Translator:
     @property
     def _longest_part(self) -> int:
         """The most tokens, without the end mark, that the model takes at once."""
-        known = self.model.max_length or self.manifest.max_source_tokens
+        known = self.manifest.model.max_length or self.manifest.max_source_tokens
         return max(1, min(known, self.manifest.max_source_tokens) - 1)
 
     def _divide(self, number: int, text: str, ids: list[int], prefix: list[int]) -> list[_Part]:
@@ -222,22 +270,52 @@ class Translator:
         for places in by_length(lengths, self.batch_tokens):
             yield [parts[place] for place in places]
 
-    def _translate_batch(
+    def _search(
         self,
-        batch: Sequence[_Part],
+        parts: Sequence[_Part],
         strategy: Strategy,
         limits: Limits,
         n_best: int,
-        alignments: bool,
+        done: Callable[[_Part], None],
     ) -> None:
-        sources, prefixes = [part.ids for part in batch], [part.prefix for part in batch]
-        found = search(self.model, sources, strategy, limits, n_best, prefixes)
-        for part, hypotheses in zip(batch, found, strict=True):
-            part.hypotheses = hypotheses
-        if alignments:
-            best = [part.hypotheses[0].ids for part in batch]
-            for part, alignment in zip(batch, align(self.model, sources, best), strict=True):
-                part.alignment = alignment
+        """Give every part its hypotheses; `done` hears of each that has them."""
+        if self.engine is not None and isinstance(strategy, BeamSearch | Greedy):
+            self._search_fast(self.engine, parts, strategy, limits, n_best, done)
+            return
+        from allyouneed.inference import plain_search
+
+        with _evaluating(self.model):
+            for batch in self._batches(parts):
+                sources, prefixes = [part.ids for part in batch], [part.prefix for part in batch]
+                found = plain_search.search(self.model, sources, strategy, limits, n_best, prefixes)
+                for part, hypotheses in zip(batch, found, strict=True):
+                    part.hypotheses = hypotheses
+                    done(part)
+
+    def _search_fast(
+        self,
+        engine: FastEngine,
+        parts: Sequence[_Part],
+        strategy: BeamSearch | Greedy,
+        limits: Limits,
+        n_best: int,
+        done: Callable[[_Part], None],
+    ) -> None:
+        sources, prefixes = [part.ids for part in parts], [part.prefix for part in parts]
+        found = fast_search(engine, sources, strategy, limits, n_best, prefixes, self.batch_tokens)
+        for place, hypotheses in found:
+            parts[place].hypotheses = hypotheses
+            done(parts[place])
+
+    def _align(self, parts: Sequence[_Part]) -> None:
+        from allyouneed.inference.teacher_forcing import align
+
+        with _evaluating(self.model):
+            for batch in self._batches(parts):
+                sources = [part.ids for part in batch]
+                best = [part.hypotheses[0].ids for part in batch]
+                for part, alignment in zip(batch, align(self.model, sources, best), strict=True):
+                    part.alignment = alignment
 
     def _translation(
         self,
@@ -310,7 +388,7 @@ def find_model(model: str | Path | None = None) -> Path:
 
 
 @contextlib.contextmanager
-def _evaluating(model: torch.nn.Module) -> Iterator[None]:
+def _evaluating(model: "Transformer") -> Iterator[None]:
     """No dropout for a while."""
     training = model.training
     model.eval()

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from allyouneed.checkpoint import load_weights
 from allyouneed.config import ModelConfig, RunConfig
-from allyouneed.inference.search import Limits, search
+from allyouneed.inference import Limits, search
 from allyouneed.inference.strategies import BeamSearch
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import one_sentence_a_row

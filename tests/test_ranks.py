@@ -15,7 +15,8 @@ PACKAGE = Path(allyouneed.__file__).parent
 RANKS = (
     {"errors", "atomic"},
     {"config"},
-    {"run_file"},
+    {"run_file", "weights"},
+    {"manifest"},
     {"text", "rows", "device"},
     {"data", "model", "visualization"},
     {"checkpoint"},

@@ -20,7 +20,7 @@ LONG = "One two three, four five six. Seven eight man! Nine ten, one two three f
 @pytest.fixture
 def copying(monkeypatch: pytest.MonkeyPatch) -> Translator:
     """A translator whose translations are their sources."""
-    monkeypatch.setattr("allyouneed.translator.search", copying_search)
+    monkeypatch.setattr("allyouneed.inference.plain_search.search", copying_search)
     return tiny_translator()
 
 
@@ -42,7 +42,7 @@ def test_blank_texts_are_not_shown_to_the_model(monkeypatch: pytest.MonkeyPatch)
     def fail(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("allyouneed.translator.search", fail)
+    monkeypatch.setattr("allyouneed.inference.plain_search.search", fail)
 
     assert [it.text for it in tiny_translator().translate(["", " ", "\u200b"])] == [""] * 3
 
@@ -73,7 +73,7 @@ def test_too_long_a_text_is_translated_in_parts_that_the_model_takes(
         seen.extend(len(source) + 1 for source in sources)
         return copying_search(model, sources, *others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("allyouneed.translator.search", noting_search)
+    monkeypatch.setattr("allyouneed.inference.plain_search.search", noting_search)
 
     [translation, digits] = copying.translate([LONG, "1" * 50])
 
@@ -101,7 +101,7 @@ def test_alignments_of_parts_point_into_the_whole() -> None:
 
 
 def test_alignments_cost_nothing_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.translator.align", None)
+    monkeypatch.setattr("allyouneed.inference.teacher_forcing.align", None)
 
     assert tiny_translator().translate(["one"])[0].alignment is None
 
@@ -146,7 +146,7 @@ def test_the_n_best_are_different_texts_from_the_whole_beam(
         asked.append(arguments[4])  # type: ignore[arg-type]
         return found
 
-    monkeypatch.setattr("allyouneed.translator.search", search)
+    monkeypatch.setattr("allyouneed.inference.plain_search.search", search)
     [translation] = tiny_translator().translate(["one"], strategy=BeamSearch(3), n_best=2)
 
     assert asked == [3]
@@ -156,7 +156,7 @@ def test_the_n_best_are_different_texts_from_the_whole_beam(
 def test_bytes_that_spell_line_ends_cannot_break_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     newline = tokenizer().pieces(range(330)).index("<0x0A>")
     found = [[Hypothesis((*tokenizer().encode("one"), newline), -1.0, -1.0)]]
-    monkeypatch.setattr("allyouneed.translator.search", lambda *_: found)
+    monkeypatch.setattr("allyouneed.inference.plain_search.search", lambda *_: found)
 
     assert tiny_translator().translate(["two"])[0].text == "one"
 

@@ -31,9 +31,7 @@ class Candidates(NamedTuple):
 class Engine(Protocol):
     """A model that encodes sentences into slots and continues their hypotheses."""
 
-    def reserve(
-        self, n_slots: int, n_beams: int, longest_source: int, longest_target: int
-    ) -> None:
+    def reserve(self, n_slots: int, n_beams: int, longest_source: int, longest_target: int) -> None:
         """Make room, and forget what was in the slots; lengths include the end mark."""
 
     def encode(self, sources: Sequence[Ids], slots: Sequence[int]) -> None:

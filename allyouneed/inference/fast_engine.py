@@ -11,17 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allyouneed.config import ModelConfig
+from allyouneed.errors import CheckpointError
 from allyouneed.inference.compilation import native_library
 from allyouneed.inference.engine import Candidates, Ids
-from allyouneed.inference.weights import Matrix, Weights
+from allyouneed.inference.layout import check_names, linears, norms
 from allyouneed.text.tokenizer import BEGIN, END, PAD
+from allyouneed.weights import Floats, Weights
 
 _MULTIPLE = 16  # widths that every processor's vectors divide
 _ENCODED_AT_ONCE = 1000  # tokens, which bounds the room that encoding takes
 
 
 def can_run(config: ModelConfig) -> bool:
-    """Whether there is a native engine here, and it takes a model of this shape."""
+    """Whether there is a native engine here that takes a model of this shape."""
     widths = (config.d_model, config.d_ff, config.d_k, config.d_v)
     return not any(width % _MULTIPLE for width in widths) and native_library() is not None
 
@@ -36,101 +38,79 @@ class FastEngine:
         if library is None:
             raise RuntimeError("there is no native engine here; ask `can_run` first")
         self.lock = threading.Lock()
+        self.config = config
         self.eight_bits = eight_bits
         self._library = library
-        self._position_table = weights.position_table
-        shape = np.array(
-            [config.vocab_size, config.d_model, config.d_ff, config.n_heads, config.d_k]
-            + [config.d_v, config.n_layers, config.decoder_layers, PAD, BEGIN, END],
-            dtype=np.int32,
-        )
+        widths = config.d_model, config.d_ff, config.n_heads, config.d_k, config.d_v
+        depths = config.n_layers, config.decoder_layers
+        shape = np.array([config.vocab_size, *widths, *depths, PAD, BEGIN, END], dtype=np.int32)
         library.engine_new.restype = ctypes.c_void_p
-        n_threads = threads or len(os.sched_getaffinity(0))
         self._engine = ctypes.c_void_p(
-            library.engine_new(_pointer(shape), int(eight_bits), n_threads)
+            library.engine_new(_pointer(shape), int(eight_bits), threads or _n_cores())
         )
         weakref.finalize(self, library.engine_free, self._engine)
-        for number, matrix in enumerate(_linears(config, weights, eight_bits)):
-            self._set_linear(number, matrix)
-        for number, name in enumerate(_norms(config)):
-            gain, bias = weights.vector(f"{name}.norm.weight"), weights.vector(f"{name}.norm.bias")
-            library.engine_set_norm(self._engine, number, _pointer(gain), _pointer(bias))
+        check_names(config, weights)
+        self._set_linears(weights)
+        self._set_norms(weights)
+        is_learned = config.positions == "learned"
+        self._learned_positions = weights.floats("positions.weight") if is_learned else None
 
-    def reserve(
-        self, n_slots: int, n_beams: int, longest_source: int, longest_target: int
-    ) -> None:
-        self._positions = self._position_table(max(longest_source, longest_target))
-        self._call(
-            "engine_reserve", n_slots, n_beams, longest_source, longest_target,
-            _pointer(self._positions),
-        )  # fmt: skip
+    def reserve(self, n_slots: int, n_beams: int, longest_source: int, longest_target: int) -> None:
+        self._positions = self._learned_positions  # kept here, where the native engine reads them
+        if self._positions is None:
+            self._positions = _sinusoids(max(longest_source, longest_target), self.config.d_model)
+        lengths = longest_source, longest_target
+        self._call("reserve", n_slots, n_beams, *lengths, _pointer(self._positions))
 
     def encode(self, sources: Sequence[Ids], slots: Sequence[int]) -> None:
         for places in _chunks([len(source) + 1 for source in sources]):
             ids = np.array([id_ for i in places for id_ in (*sources[i], END)], dtype=np.int32)
             lengths = np.array([len(sources[i]) + 1 for i in places], dtype=np.int32)
             into = np.array([slots[i] for i in places], dtype=np.int32)
-            self._call(
-                "engine_encode", len(places), _pointer(ids), _pointer(lengths), _pointer(into)
-            )
+            self._call("encode", len(places), _pointer(ids), _pointer(lengths), _pointer(into))
 
     def step(self, rows: NDArray[Any], origins: NDArray[np.int32], n_best: int) -> Candidates:
         ids = np.empty((len(rows), n_best), dtype=np.int32)
         log_probs = np.empty((len(rows), n_best), dtype=np.float32)
-        self._call(
-            "engine_step", len(rows), _pointer(rows), _pointer(origins), n_best, _pointer(ids),
-            _pointer(log_probs),
-        )  # fmt: skip
+        answers = _pointer(ids), _pointer(log_probs)
+        self._call("step", len(rows), _pointer(rows), _pointer(origins), n_best, *answers)
         return Candidates(ids, log_probs)
 
-    def _set_linear(self, number: int, matrix: Matrix) -> None:
-        n_out, n_in = matrix.rows.shape
-        scale, bias = _pointer(matrix.scale), _pointer(matrix.bias)
-        self._call("engine_set_linear", number, n_out, n_in, _pointer(matrix.rows), scale, bias)
+    def _set_linears(self, weights: Weights) -> None:
+        for number, (names, *shape, _) in enumerate(linears(self.config)):
+            matrix = weights.matrix(names, self.eight_bits)
+            if matrix.rows.shape != tuple(shape):
+                raise CheckpointError(
+                    f"weights and settings disagree: {', '.join(names)} should have outputs and "
+                    f"inputs {tuple(shape)} and have {matrix.rows.shape}"
+                )
+            arrays = matrix.rows, matrix.scale, matrix.bias
+            self._call("set_linear", number, *shape, *map(_pointer, arrays))
+
+    def _set_norms(self, weights: Weights) -> None:
+        for number, name in enumerate(norms(self.config)):
+            arrays = weights.floats(f"{name}.weight"), weights.floats(f"{name}.bias")
+            self._call("set_norm", number, *map(_pointer, arrays))
 
     def _call(self, name: str, *arguments: Any) -> None:
-        if not getattr(self._library, name)(self._engine, *arguments):
+        if not getattr(self._library, f"engine_{name}")(self._engine, *arguments):
             raise MemoryError("there is not enough memory; translate fewer texts at once")
+
+
+def _n_cores() -> int:
+    """Those that this process may use, where the system says so."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _pointer(array: NDArray[Any] | None) -> ctypes.c_void_p | None:
     return None if array is None else ctypes.c_void_p(array.ctypes.data)
 
 
-def _linears(config: ModelConfig, weights: Weights, eight_bits: bool) -> Iterator[Matrix]:
-    """All matrices, in the order in which the native engine numbers them."""
-
-    def joined(*names: str) -> Matrix:
-        return weights.matrix(names, eight_bits)
-
-    def own_attention(layer: str) -> Iterator[Matrix]:
-        yield joined(*(f"{layer}.self_attention.w_{which}" for which in "qkv"))
-        yield joined(f"{layer}.self_attention.w_o")
-
-    def feed_forward(layer: str) -> Iterator[Matrix]:
-        yield joined(f"{layer}.feed_forward.w_1")
-        yield joined(f"{layer}.feed_forward.w_2")
-
-    yield joined("embedding")
-    for number in range(config.n_layers):
-        yield from own_attention(f"encoder.layers.{number}")
-        yield from feed_forward(f"encoder.layers.{number}")
-    for number in range(config.decoder_layers):
-        memory = f"decoder.layers.{number}.memory_attention"
-        yield from own_attention(f"decoder.layers.{number}")
-        yield joined(f"{memory}.w_q")
-        yield joined(f"{memory}.w_k", f"{memory}.w_v")
-        yield joined(f"{memory}.w_o")
-        yield from feed_forward(f"decoder.layers.{number}")
-
-
-def _norms(config: ModelConfig) -> Iterator[str]:
-    for stack, n_layers, kinds in (
-        ("encoder", config.n_layers, ("self_attention", "feed_forward")),
-        ("decoder", config.decoder_layers, ("self_attention", "memory_attention", "feed_forward")),
-    ):
-        for number in range(n_layers):
-            yield from (f"{stack}.layers.{number}.{kind}_norm" for kind in kinds)
+def _sinusoids(n_positions: int, d_model: int) -> Floats:
+    """Section 3.5: (n_positions, d_model)."""
+    frequencies = (10_000.0 ** -(np.arange(0, d_model, 2) / d_model)).astype(np.float32)
+    angles = np.arange(n_positions, dtype=np.float32)[:, None] * frequencies
+    return np.stack((np.sin(angles), np.cos(angles)), axis=-1).reshape(n_positions, d_model)
 
 
 def _chunks(lengths: Sequence[int]) -> Iterator[list[int]]:

@@ -1,24 +1,14 @@
-"""Which tokens come next: small objects that `search` asks at every step.
+"""Ways to search, as small objects; `choosing` is what they do at every step."""
 
-Shapes: B sentences, K slots a sentence, V vocabulary.
-"""
-
-import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Protocol
 
 from allyouneed.errors import ConfigError
-from allyouneed.inference.hypotheses import Slots
-from allyouneed.text.tokenizer import PAD
 
-# (slots, log P of every next token (B, K, V), which sentences these are (B,)) -> what the slots
-# hold next, as places (B, K) in K·V. All that can follow an ended hypothesis is PAD, at log P = 0.
-Choose = Callable[[Slots, Tensor, Tensor], Tensor]
+if TYPE_CHECKING:  # torch takes a second to load, and the native engine does without
+    from allyouneed.inference.choosing import Choose
 
 
 class Strategy(Protocol):
@@ -30,7 +20,7 @@ class Strategy(Protocol):
     def first_slots(self, n_best: int) -> list[float]:
         """The K slots of a sentence: 0 for one that lives from the start, -∞ for an empty one."""
 
-    def begin(self, sources: Sequence[Sequence[int]]) -> Choose:
+    def begin(self, sources: Sequence[Sequence[int]]) -> "Choose":
         """Make ready to choose for these sentences."""
 
 
@@ -53,8 +43,10 @@ class BeamSearch:
             )
         return [0.0] + [-math.inf] * (self.size - 1)
 
-    def begin(self, _sources: Sequence[Sequence[int]]) -> Choose:
-        return _best_of_sentence
+    def begin(self, _sources: Sequence[Sequence[int]]) -> "Choose":
+        from allyouneed.inference.choosing import best_of_sentence
+
+        return best_of_sentence
 
 
 @dataclass(frozen=True)
@@ -71,8 +63,10 @@ class Greedy:
             raise ConfigError(f"greedy search finds 1 translation, not {n_best}; use a beam")
         return [0.0]
 
-    def begin(self, _sources: Sequence[Sequence[int]]) -> Choose:
-        return _best_of_slot
+    def begin(self, _sources: Sequence[Sequence[int]]) -> "Choose":
+        from allyouneed.inference.choosing import best_of_slot
+
+        return best_of_slot
 
 
 @dataclass(frozen=True)
@@ -100,56 +94,10 @@ class Sampling:
     def first_slots(self, n_best: int) -> list[float]:
         return [0.0] * n_best
 
-    def begin(self, sources: Sequence[Sequence[int]]) -> Choose:
-        dice = [self._dice(source) for source in sources]
+    def begin(self, sources: Sequence[Sequence[int]]) -> "Choose":
+        from allyouneed.inference.choosing import Draw
 
-        def choose(slots: Slots, log_probs: Tensor, sentences: Tensor) -> Tensor:
-            n_slots = slots.log_prob.size(1)
-            throws = [
-                torch.rand(n_slots, generator=dice[sentence], dtype=torch.float64)
-                for sentence in sentences.tolist()
-            ]
-            tokens = self._draw(log_probs, torch.stack(throws).to(log_probs.device))
-            return _in_own_slot(tokens, log_probs)
-
-        return choose
-
-    def _dice(self, source: Sequence[int]) -> torch.Generator:
-        generator = torch.Generator()
-        if self.seed is None:
-            generator.seed()
-        else:
-            digest = hashlib.blake2b(repr((self.seed, *source)).encode(), digest_size=8).digest()
-            generator.manual_seed(int.from_bytes(digest, "big", signed=True))
-        return generator
-
-    def _draw(self, log_probs: Tensor, throws: Tensor) -> Tensor:
-        """log_probs (B, K, V), throws (B, K) in [0, 1) -> tokens (B, K)."""
-        probs, tokens = (log_probs / self.temperature).softmax(-1).sort(descending=True)
-        if self.top_k is not None:
-            probs[..., self.top_k :] = 0
-        if self.top_p is not None:
-            mass_before = probs.cumsum(-1) - probs
-            probs = probs.masked_fill(mass_before >= self.top_p, 0)
-        mass = probs.cumsum(-1, dtype=torch.float64)
-        ranks = (mass <= throws.unsqueeze(-1) * mass[..., -1:]).sum(-1, keepdim=True)
-        return tokens.gather(-1, ranks).squeeze(-1)
-
-
-def _best_of_sentence(slots: Slots, log_probs: Tensor, _sentences: Tensor) -> Tensor:
-    totals = slots.log_prob.unsqueeze(-1) + log_probs
-    totals[..., PAD].masked_fill_(slots.ended, math.inf)  # what has ended keeps a slot
-    return totals.flatten(1).topk(slots.log_prob.size(1)).indices
-
-
-def _best_of_slot(_slots: Slots, log_probs: Tensor, _sentences: Tensor) -> Tensor:
-    return _in_own_slot(log_probs.argmax(-1), log_probs)
-
-
-def _in_own_slot(tokens: Tensor, log_probs: Tensor) -> Tensor:
-    """Tokens (B, K), each after its own slot, as places in K·V."""
-    _, n_slots, vocab_size = log_probs.shape
-    return tokens + vocab_size * torch.arange(n_slots, device=tokens.device)
+        return Draw(self, sources)
 
 
 def _check_length_penalty(alpha: float) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import torch
 
+from allyouneed.inference.translations import Alignment
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import PADDING, Rows, one_sentence_a_row
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 
 Ids = Sequence[int]
-Alignment = list[tuple[int, int]]  # (place in the source, place in the target)
 
 
 @torch.inference_mode()

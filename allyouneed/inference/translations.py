@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass
 from typing import Any
 
-from allyouneed.inference.teacher_forcing import Alignment
 from allyouneed.visualization.attention import Attention
 
+Alignment = list[tuple[int, int]]  # (place in the source, place in the target)
 Attend = Callable[[Sequence[str], Sequence[str]], Attention]  # source tokens, target tokens
 
 

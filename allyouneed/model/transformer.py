@@ -144,7 +144,7 @@ class Transformer(nn.Module):
     @property
     def max_length(self) -> int | None:
         """The longest sentence the model can take; None where there is no limit."""
-        return None if self.config.positions == "sinusoidal" else self.config.max_positions
+        return self.config.max_length
 
     def forward(self, src: Rows, tgt: Rows) -> Tensor:
         """Teacher forcing: the logits (B, T, V) of the token after each target token."""

@@ -19,7 +19,7 @@ def copying(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     translator = tiny_translator()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Translator, "load", lambda *_: translator)
-    monkeypatch.setattr("allyouneed.translator.search", copying_search)
+    monkeypatch.setattr("allyouneed.inference.plain_search.search", copying_search)
 
 
 def run(*arguments: str) -> Result:

@@ -129,7 +129,7 @@ def test_stopping_early_never_changes_the_result(
     n_best = data.draw(st.integers(1, size))
     model = chain(3 * torch.randn(6, 6, generator=torch.Generator().manual_seed(seed)))
     arguments = (model, [[3], [4, 5]], BeamSearch(size, alpha), Limits(8), n_best)
-    module = importlib.import_module("allyouneed.inference.search")
+    module = importlib.import_module("allyouneed.inference.plain_search")
     early = search(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:

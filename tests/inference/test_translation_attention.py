@@ -26,7 +26,7 @@ SOURCE, TARGET = "one two three", "Four man!"
 @pytest.fixture
 def copying(monkeypatch: pytest.MonkeyPatch) -> Translator:
     """A translator whose translations are their sources."""
-    monkeypatch.setattr("allyouneed.translator.search", copying_search)
+    monkeypatch.setattr("allyouneed.inference.plain_search.search", copying_search)
     return tiny_translator()
 
 

@@ -387,8 +387,8 @@ int engine_set_linear(Engine* engine, int number, int n_out, int n_in, const voi
     return attempted([&] { engine->set_linear(number, n_out, n_in, w, scale, bias); });
 }
 
-void engine_set_norm(Engine* engine, int number, const float* gain, const float* bias) {
-    engine->set_norm(number, gain, bias);
+int engine_set_norm(Engine* engine, int number, const float* gain, const float* bias) {
+    return attempted([&] { engine->set_norm(number, gain, bias); });
 }
 
 int engine_reserve(Engine* engine, int n_slots, int n_beams, int longest_source,

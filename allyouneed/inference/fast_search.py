@@ -7,21 +7,27 @@ the beam, and a sentence is done when nothing that is live can come before the b
 Shapes: S slots, K beams a slot, T tokens, A slots in use.
 """
 
+import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from allyouneed.inference.batches import of_like_lengths
 from allyouneed.inference.engine import ROW, Candidates, Engine, Ids
+from allyouneed.inference.fast_engine import FastEngine
 from allyouneed.inference.hypotheses import Hypothesis, penalty
 from allyouneed.inference.limits import Limits
+from allyouneed.inference.strategies import BeamSearch, Greedy
 from allyouneed.text.tokenizer import BEGIN, END
 
 _REFILL_AT = 8  # refill once an eighth of the slots is free: encoding few sentences costs as many
 _NONE = -1  # no token is forced
+_MOST_ROWS = 128  # hypotheses at once; with more the caches cost more than the products gain
+_ROWS_A_TOKEN = 4  # the paper's beam: what a batch may hold of hypotheses for each source token
 
 
 @dataclass(frozen=True)
@@ -39,38 +45,58 @@ class Beam:
 
     size: int
     length_penalty: float
-    n_best: int
+    n_best: int = 1
+    min_length: int = 0  # tokens before the end mark
 
 
-def search_refilling(
-    engine: Engine,
-    tasks: Sequence[Task],
-    beam: Beam,
-    min_length: int,
-    n_slots: int,
-    done: Callable[[int], None] = lambda task: None,
-) -> list[list[Hypothesis]]:
-    """The `n_best` translations of each task, the best first; `done` hears of each that is."""
-    found: list[list[Hypothesis]] = [[] for _ in tasks]
+def fast_search(
+    engine: FastEngine,
+    sources: Sequence[Ids],
+    strategy: BeamSearch | Greedy,
+    limits: Limits,
+    n_best: int,
+    prefixes: Sequence[Ids],
+    batch_tokens: int,
+) -> Iterator[tuple[int, list[Hypothesis]]]:
+    """The place of each source and its `n_best` translations, the best first, once found.
+
+    They are those that `search` finds, as far as rounding allows.
+    """
+    beam = Beam(
+        len(strategy.first_slots(n_best)), strategy.length_penalty, n_best, limits.min_length
+    )
+    most = engine.config.max_length or math.inf
+    tasks = [
+        Task(source, prefix, int(min(most, max(limits.longest(len(source)), len(prefix) + 1))))
+        for source, prefix in zip(sources, prefixes, strict=True)
+    ]
+    with engine.lock:
+        for places in of_like_lengths([len(source) + 1 for source in sources]):
+            longest = len(sources[places[0]]) + 1
+            n_rows = min(_MOST_ROWS, _ROWS_A_TOKEN * batch_tokens // longest)
+            group = [tasks[place] for place in places]
+            for number, hypotheses in refilling(engine, group, beam, max(1, n_rows // beam.size)):
+                yield places[number], hypotheses
+
+
+def refilling(
+    engine: Engine, tasks: Sequence[Task], beam: Beam, n_slots: int
+) -> Iterator[tuple[int, list[Hypothesis]]]:
+    """The place of each task and its translations, in the order in which they are found."""
     waiting = deque(enumerate(tasks))
-    slots = _Slots(engine, tasks, beam, min_length, min(n_slots, len(tasks)))
+    slots = _Slots(engine, tasks, beam, min(n_slots, len(tasks)))
     while waiting or slots.in_use.any():
         if waiting and slots.should_be_filled():
             slots.fill(waiting)
-        for number, hypotheses in slots.step():
-            found[number] = hypotheses
-            done(number)
-    return found
+        yield from slots.step()
 
 
 class _Slots:
     """The sentences that are being translated."""
 
-    def __init__(
-        self, engine: Engine, tasks: Sequence[Task], beam: Beam, min_length: int, n_slots: int
-    ) -> None:
+    def __init__(self, engine: Engine, tasks: Sequence[Task], beam: Beam, n_slots: int) -> None:
         size, longest = beam.size, max(task.longest for task in tasks)
-        self._engine, self._beam, self._min_length = engine, beam, min_length
+        self._engine, self._beam = engine, beam
         engine.reserve(n_slots, size, 1 + max(len(task.source) for task in tasks), longest)
         n_forced = 1 + max(len(task.prefix) for task in tasks)
         self.in_use = np.zeros(n_slots, dtype=bool)
@@ -85,8 +111,7 @@ class _Slots:
         self._to_beat = np.zeros(n_slots, dtype=np.float64)  # score of the n-th best that ended
 
     def should_be_filled(self) -> bool:
-        n_free = np.count_nonzero(~self.in_use)
-        return n_free * _REFILL_AT >= len(self.in_use)
+        return bool(np.count_nonzero(~self.in_use) * _REFILL_AT >= len(self.in_use))
 
     def fill(self, waiting: deque[tuple[int, Task]]) -> None:
         """Let the first of those that wait into the free slots."""
@@ -119,7 +144,9 @@ class _Slots:
             self._longest[slots], self._beam.length_penalty
         )
         is_cut = self._n_tokens[slots] >= self._longest[slots]
-        return [self._finish(slot) for slot in slots[is_cut | (self._to_beat[slots] >= best_to_come)]]
+        return [
+            self._finish(slot) for slot in slots[is_cut | (self._to_beat[slots] >= best_to_come)]
+        ]
 
     def _rows(self, slots: NDArray[np.int64], live: NDArray[np.bool_]) -> NDArray[Any]:
         place, beam = np.nonzero(live)
@@ -129,7 +156,7 @@ class _Slots:
         rows["slot"], rows["beam"], rows["position"] = slot, beam, position
         rows["token"] = self._tokens[slot, position, beam]
         rows["forced"] = self._forced[slot, np.minimum(position, self._forced.shape[1] - 1)]
-        rows["may_end"] = position >= self._min_length
+        rows["may_end"] = position >= self._beam.min_length
         return rows
 
     def _extend(
@@ -137,12 +164,13 @@ class _Slots:
     ) -> None:
         """The best of each beam's candidates, as many as are not ended yet, become the beam."""
         size = self._beam.size
-        totals = np.full((*live.shape, size), -np.inf, dtype=np.float32)  # (A, K, C)
-        totals[live] = self._log_prob[slots][live][:, None] + candidates.log_probs
+        totals = np.full((len(slots), size * size), -np.inf, dtype=np.float32)
+        totals.reshape(*live.shape, size)[live] = (
+            self._log_prob[slots][live][:, None] + candidates.log_probs
+        )
         ids = np.zeros(totals.shape, dtype=np.int32)
-        ids[live] = candidates.ids
-        totals, ids = totals.reshape(len(slots), -1), ids.reshape(len(slots), -1)
-        picks = np.argsort(-totals, axis=1, kind="stable")[:, :size]
+        ids.reshape(*live.shape, size)[live] = candidates.ids
+        picks = np.argsort(-totals, axis=1, kind="stable")[:, :size]  # (A, K), into K·K
         n_ended = np.array([len(self._ended[slot]) for slot in slots])
         log_prob = np.take_along_axis(totals, picks, axis=1)
         log_prob[np.arange(size) >= size - n_ended[:, None]] = -np.inf
@@ -168,7 +196,7 @@ class _Slots:
         """Free a slot, and give the number of its task and the best that it came to."""
         cut = np.flatnonzero(self._log_prob[slot] > -np.inf)
         hypotheses = self._ended[slot] + [
-            self._hypothesis(slot, beam, finished=False) for beam in cut
+            self._hypothesis(slot, int(beam), finished=False) for beam in cut
         ]
         hypotheses.sort(key=lambda it: (it.finished, it.score), reverse=True)
         self.in_use[slot] = False

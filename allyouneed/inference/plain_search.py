@@ -12,8 +12,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from allyouneed.inference.hypotheses import Hypothesis, Slots, penalty
+from allyouneed.inference.hypotheses import Hypothesis, penalty
 from allyouneed.inference.limits import Limits
+from allyouneed.inference.slots import Slots
 from allyouneed.inference.strategies import Strategy
 from allyouneed.model.transformer import DecoderState, Transformer
 from allyouneed.rows import one_sentence_a_row
