@@ -71,7 +71,7 @@ def _of_model(name: str, model: str | None) -> "Drawing":
     from allyouneed.translator import Translator, find_model
     from allyouneed.visualization.figures import architecture_figure, multi_head_figure
 
-    translator = Translator.load(model, "cpu")
+    translator = Translator.load(model, "cpu", engine="plain")
     title, config = find_model(model).resolve().name, translator.manifest.model
     if name == "architecture":
         n_parameters = sum(weight.numel() for weight in translator.model.parameters())

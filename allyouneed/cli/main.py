@@ -13,6 +13,7 @@ COMMANDS = {
     "prepare": "Learn a vocabulary and turn parallel text into ids.",
     "train": "Train a model as a run file describes, or go on with a run.",
     "average": "Average the weights of several model folders into one.",
+    "quantize": "Store a model's weights in eight bits: smaller, and faster on a CPU.",
     "translate": "Translate sentences, files or what comes in by a pipe.",
     "evaluate": "Score translations: BLEU, chrF, TER, the paper's BLEU, significance.",
     "score": "Say how probable a model finds given translations.",

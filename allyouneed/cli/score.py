@@ -35,7 +35,7 @@ def score(
 
     from allyouneed.translator import Translator
 
-    translator = Translator.load(model, device)
+    translator = Translator.load(model, device, engine="plain")  # it scores, and does not search
     n_pairs, n_tokens, log_probability = 0, 0, 0.0
     while window := list(itertools.islice(pairs, WINDOW)):
         sources, targets = zip(*window, strict=True)

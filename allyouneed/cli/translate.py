@@ -18,6 +18,7 @@ from allyouneed.cli.translation_format import Format
 from allyouneed.config import DecodingConfig
 from allyouneed.data.corpus import LineFile
 from allyouneed.errors import DataError
+from allyouneed.inference.engines import ENGINES
 
 if TYPE_CHECKING:  # torch takes seconds to load, and `--help` does without
     from allyouneed.inference import Strategy
@@ -90,6 +91,20 @@ class SearchOptions:
 @click.option("--alignments", is_flag=True, help="Add source-target pairs of token places.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a sentence.")
 @click.option("--device", default="auto", show_default=True, help="Where the model runs.")
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="auto",
+    show_default=True,
+    help="What computes. auto: on a CPU the native engine, with the bits that the model has.",
+)
+@click.option(
+    "--threads",
+    type=AT_LEAST_ONE,
+    envvar="OMP_NUM_THREADS",
+    show_envvar=True,
+    help="Of the native engine. Default: the cores.",
+)
 def translate(
     texts: tuple[str, ...],
     model: str | None,
@@ -113,6 +128,8 @@ def translate(
     alignments: bool,
     as_json: bool,
     device: str,
+    engine: str,
+    threads: int | None,
 ) -> None:
     """Translate TEXT, or --input files, or standard input; a sentence a line."""
     search = SearchOptions(
@@ -126,7 +143,7 @@ def translate(
     from allyouneed.inference import Limits
     from allyouneed.translator import Translator
 
-    translator = Translator.load(model, device)
+    translator = Translator.load(model, device, engine=engine, threads=threads)
     decoding = translator.manifest.decoding
     extra_tokens = decoding.max_extra_tokens if max_extra_tokens is None else max_extra_tokens
     limits = Limits(extra_tokens, max_length, min_length)

@@ -1,0 +1,180 @@
+"""The native engine and its search find what the plain twin finds."""
+
+import dataclasses
+import multiprocessing
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from native_models import CONFIG, engine_of, needs_compiler, random_model, sources
+from numpy.typing import NDArray
+
+from allyouneed.inference import BeamSearch, Greedy, Hypothesis, Limits, search
+from allyouneed.inference.engine import Candidates, Ids
+from allyouneed.inference.fast_engine import FastEngine
+from allyouneed.inference.fast_search import Beam, Task, fast_search, refilling
+from allyouneed.model import Transformer
+from allyouneed.text.tokenizer import BEGIN, END, PAD
+
+LIMITS = Limits(max_extra_tokens=12)
+
+
+def found_fast(
+    engine: FastEngine,
+    texts: Sequence[Ids],
+    strategy: BeamSearch | Greedy,
+    limits: Limits = LIMITS,
+    n_best: int = 1,
+    prefixes: Sequence[Ids] | None = None,
+    batch_tokens: int = 60,  # so few that slots are refilled many times
+) -> list[list[Hypothesis]]:
+    prefixes = prefixes or [()] * len(texts)
+    found = dict(fast_search(engine, texts, strategy, limits, n_best, prefixes, batch_tokens))
+    return [found[place] for place in range(len(texts))]
+
+
+def assert_same(fast: list[list[Hypothesis]], plain: list[list[Hypothesis]]) -> None:
+    for ours, theirs in zip(fast, plain, strict=True):
+        assert [it.ids for it in ours] == [it.ids for it in theirs]
+        assert [it.finished for it in ours] == [it.finished for it in theirs]
+        assert [it.score for it in ours] == pytest.approx([it.score for it in theirs], abs=1e-4)
+        expected = [it.log_probability for it in theirs]
+        assert [it.log_probability for it in ours] == pytest.approx(expected, abs=1e-4)
+
+
+@needs_compiler
+@pytest.mark.parametrize("strategy", [BeamSearch(4), BeamSearch(5, 0.0), Greedy()])
+def test_the_native_engine_finds_what_the_plain_model_finds(strategy: BeamSearch | Greedy) -> None:
+    model, texts = random_model(), sources(30)
+    n_best = strategy.size if isinstance(strategy, BeamSearch) else 1
+
+    fast = found_fast(engine_of(model), texts, strategy, n_best=n_best)
+
+    assert_same(fast, search(model, texts, strategy, LIMITS, n_best))
+
+
+@needs_compiler
+@pytest.mark.parametrize("limits", [Limits(9, min_length=7), Limits(50, max_length=5)])
+def test_lengths_are_limited_as_in_the_plain_search(limits: Limits) -> None:
+    model, texts, beam = random_model(), sources(10), BeamSearch(3)
+
+    fast = found_fast(engine_of(model), texts, beam, limits, n_best=2)
+
+    assert_same(fast, search(model, texts, beam, limits, 2))
+
+
+@needs_compiler
+def test_prefixes_are_kept() -> None:
+    model, texts, beam = random_model(), sources(8), BeamSearch(3)
+    prefixes = [text[: number % 3] for number, text in enumerate(texts)]
+
+    fast = found_fast(engine_of(model), texts, beam, n_best=3, prefixes=prefixes)
+
+    assert_same(fast, search(model, texts, beam, LIMITS, 3, prefixes))
+    for prefix, hypotheses in zip(prefixes, fast, strict=True):
+        assert all(list(it.ids[: len(prefix)]) == prefix for it in hypotheses)
+
+
+@needs_compiler
+def test_learned_positions_bound_the_length() -> None:
+    config = dataclasses.replace(CONFIG, positions="learned", max_positions=20)
+    model, texts, beam = random_model(config), sources(6, longest=18), BeamSearch(2)
+
+    fast = found_fast(engine_of(model), texts, beam)
+
+    assert_same(fast, search(model, texts, beam, LIMITS))
+    assert all(best.length <= 20 for [best] in fast)
+
+
+@needs_compiler
+def test_threads_change_nothing() -> None:
+    model, texts = random_model(), sources(6)
+
+    one, three = (
+        found_fast(engine_of(model, threads=n), texts, BeamSearch(4), n_best=4) for n in (1, 3)
+    )
+
+    assert_same(one, three)
+
+
+@needs_compiler
+def test_eight_bits_are_nearly_the_same() -> None:
+    model, texts = random_model(), sources(20)
+    limits = Limits(max_extra_tokens=5, max_length=1)  # one token: what is probable at the start
+
+    fast = found_fast(engine_of(model, eight_bits=True), texts, Greedy(), limits)
+
+    plain = search(model, texts, Greedy(), limits)
+    differences = [
+        ours.log_probability - theirs.log_probability
+        for [ours], [theirs] in zip(fast, plain, strict=True)
+    ]
+    assert 0 < np.abs(differences).mean() < 0.1
+
+
+def _ids_in_a_child(
+    queue: "multiprocessing.Queue[list[Any]]", engine: FastEngine, texts: list[list[int]]
+) -> None:
+    queue.put([best.ids for [best] in found_fast(engine, texts, Greedy())])
+
+
+@needs_compiler
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_can_go_on_with_the_engine() -> None:
+    engine, texts = engine_of(random_model()), sources(3)
+    before = [best.ids for [best] in found_fast(engine, texts, Greedy())]
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+
+    child = context.Process(target=_ids_in_a_child, args=(queue, engine, texts))
+    child.start()
+
+    assert queue.get(timeout=60) == before
+    child.join(timeout=60)
+    assert child.exitcode == 0
+
+
+class _Counting:
+    """An engine whose sentences end after as many tokens as their first id says."""
+
+    def __init__(self) -> None:
+        self.rows_of_steps: list[int] = []
+        self._lengths: dict[int, int] = {}
+
+    def reserve(self, n_slots: int, n_beams: int, longest_source: int, longest_target: int) -> None:
+        assert n_beams == 1
+
+    def encode(self, sources: Sequence[Ids], slots: Sequence[int]) -> None:
+        self._lengths.update(zip(slots, (source[0] for source in sources), strict=True))
+
+    def step(self, rows: NDArray[Any], origins: NDArray[np.int32], n_best: int) -> Candidates:
+        self.rows_of_steps.append(len(rows))
+        lengths = np.array([self._lengths[int(slot)] for slot in rows["slot"]])
+        ids = np.where(rows["position"] < lengths, 10 + rows["position"], END).astype(np.int32)
+        return Candidates(ids[:, None], np.zeros((len(rows), 1), dtype=np.float32))
+
+
+def test_the_batch_stays_full_while_sentences_wait() -> None:
+    lengths = [30, 3, 3, 3, 3, 3, 3, 3]
+    engine = _Counting()
+    tasks = [Task([length], (), 50) for length in lengths]
+
+    found = dict(refilling(engine, tasks, Beam(1, 0.0), n_slots=2))
+
+    for place, length in enumerate(lengths):
+        assert found[place][0].ids == tuple(range(10, 10 + length))
+    # While the long one goes on, the seven short ones take turns in the other slot.
+    assert engine.rows_of_steps == [2] * 28 + [1] * 3
+
+
+@needs_compiler
+def test_marks_never_come_out() -> None:
+    model: Transformer = random_model()
+    model.embedding.weight.data[[PAD, BEGIN]] *= 10  # by far the largest logits, now and then
+
+    fast = found_fast(engine_of(model), sources(10), BeamSearch(3), n_best=3)
+
+    ids = {id_ for hypotheses in fast for it in hypotheses for id_ in it.ids}
+    assert ids
+    assert not ids & {PAD, BEGIN, END}
