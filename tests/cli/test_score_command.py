@@ -20,7 +20,7 @@ def expected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Score]:
     """Two files in the current folder, and what the model makes of them."""
     translator = tiny_translator()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Translator, "load", lambda *_: translator)
+    monkeypatch.setattr(Translator, "load", lambda *_, **__: translator)
     Path("src").write_text("".join(f"{line}\n" for line in SOURCES), encoding="utf-8")
     Path("tgt").write_text("".join(f"{line}\n" for line in TARGETS), encoding="utf-8")
     return translator.score(SOURCES, TARGETS)

@@ -27,7 +27,7 @@ def copying(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Translator:
     """The command runs where its output may go, and its translations are their sources."""
     translator = tiny_translator()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Translator, "load", lambda *_: translator)
+    monkeypatch.setattr(Translator, "load", lambda *_, **__: translator)
     monkeypatch.setattr("allyouneed.inference.plain_search.search", copying_search)
     return translator
 

@@ -71,6 +71,7 @@ class EngineOf : public Engine {
         const size_t n_target = (size_t)n_slots * shape_.n_heads * target_stride_ * n_beams;
         for (auto& cache : memory_) cache.resize(n_source * shape_.d_k, n_source * shape_.d_v);
         for (auto& cache : own_) cache.resize(n_target * shape_.d_k, n_target * shape_.d_v);
+        threads_.share_work(true);
         scores_.resize(threads_.count() * score_stride());
         transposed_.resize((size_t)threads_.count() * shape_.d_k * source_stride_);
     }
@@ -83,7 +84,7 @@ class EngineOf : public Engine {
             for (int place = 0; place < lengths[i]; ++place) position.push_back(place);
         }
         const int n_rows = first[n_sentences];
-        make_room(n_rows);
+        prepare(n_rows);
         threads_.run([&](int thread) {
             const Share rows(n_rows, thread, threads_.count());
             const Share heads(n_sentences * shape_.n_heads, thread, threads_.count());
@@ -122,8 +123,8 @@ class EngineOf : public Engine {
 
     void step(int n_rows, const Row* row, const int32_t* origins, int n_best, int32_t* ids,
               float* log_probs) override {
+        prepare(n_rows);
         const int n_threads = threads_.count();
-        make_room(n_rows);
         best_.resize((size_t)n_threads * n_rows);
         best_logits_.resize((size_t)n_threads * n_rows * n_best);
         best_ids_.resize((size_t)n_threads * n_rows * n_best);
@@ -164,6 +165,7 @@ class EngineOf : public Engine {
    private:
     // The linear maps: number 0 is the embedding, then those of every layer in these orders.
     static constexpr int ENCODER_LINEARS = 4;  // queries keys values, output, hidden, output
+    static constexpr int64_t WORTH_SHARING = 10'000'000;  // products: a tenth of a millisecond
     enum { OWN, OWN_OUT, QUERY, MEMORY, MEMORY_OUT, HIDDEN, HIDDEN_OUT, DECODER_LINEARS };
 
     struct Norm {
@@ -186,12 +188,16 @@ class EngineOf : public Engine {
 
     static int stride(const Linear<Number>& linear) { return linear.n_panels * COLUMNS; }
 
-    void make_room(int n_rows) {
+    // Room for so many rows, and threads enough for them.
+    void prepare(int n_rows) {
         int widest = 0, widest_in = 0;
+        int64_t n_products = 0;
         for (size_t i = 0; i < linears_.size(); ++i) {
             if (i) widest = std::max(widest, stride(linears_[i]));
             widest_in = std::max(widest_in, linears_[i].n_in);
+            n_products += (int64_t)linears_[i].n_out * linears_[i].n_in;
         }
+        threads_.share_work(n_rows * n_products > WORTH_SHARING);
         x_.resize((size_t)n_rows * shape_.d_model);
         heads_.resize((size_t)n_rows * shape_.n_heads * shape_.d_v);
         projected_.resize((size_t)n_rows * widest);

@@ -22,14 +22,18 @@ inline void pause_a_moment(int n_so_far) {
 
 class Threads {
    public:
-    explicit Threads(int n_threads) : n_threads_(n_threads) {}
+    explicit Threads(int n_threads) : n_threads_(n_threads), n_at_work_(n_threads) {}
     ~Threads() { stop(); }
 
-    int count() const { return n_threads_; }
+    // Those that are at work, or were last.
+    int count() const { return n_at_work_; }
 
-    // Calls `work(thread)` in every thread and returns when all are done.
+    // Lets all threads work, or only the caller's where there is too little to share.
+    void share_work(bool shared) { n_at_work_ = shared ? n_threads_ : 1; }
+
+    // Calls `work(thread)` in every thread at work and returns when all are done.
     void run(const std::function<void(int)>& work) {
-        if (n_threads_ == 1) return work(0);
+        if (n_at_work_ == 1) return work(0);
         if (process_ != getpid()) start();  // threads do not survive a fork
         work_ = &work;
         {
@@ -43,7 +47,7 @@ class Threads {
 
     // Returns when all threads have come here.
     void barrier() {
-        if (n_threads_ == 1) return;
+        if (n_at_work_ == 1) return;
         const unsigned phase = phase_.load(std::memory_order_relaxed);
         if (arrived_.fetch_add(1) + 1 == n_threads_) {
             arrived_.store(0);
@@ -95,6 +99,7 @@ class Threads {
     }
 
     const int n_threads_;
+    int n_at_work_;
     std::vector<std::unique_ptr<std::thread>> workers_;
     pid_t process_ = 0;
     const std::function<void(int)>* work_ = nullptr;
