@@ -5,6 +5,7 @@ Nothing here loads torch for a system that does without, so that memory is what 
 
 import gc
 import importlib
+import itertools
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -62,19 +63,16 @@ class Ours:
         assert self._engine is not None
 
     def translate(self, job: Job) -> list[Ids]:
-        from allyouneed.inference.batches import of_like_lengths
         from allyouneed.inference.fast_search import Beam, Task, refilling
 
         assert self._engine is not None
         beam = Beam(job.beam_size, 0.0, min_length=job.n_tokens - 1 if job.n_tokens else 0)
-        outputs: list[Ids] = [[]] * len(job.sources)
-        for places in of_like_lengths([len(source) + 1 for source in job.sources]):
-            tasks = [
-                Task(source, (), job.n_tokens or len(source) + 50)
-                for source in (job.sources[place] for place in places)
-            ]
-            for number, [best] in refilling(self._engine, tasks, beam, job.batch_size):
-                outputs[places[number]] = list(best.ids)
+        order = list(itertools.chain.from_iterable(job.batches()))
+        sources = [job.sources[place] for place in order]
+        tasks = [Task(source, (), job.n_tokens or len(source) + 50) for source in sources]
+        outputs: list[Ids] = [[]] * len(order)
+        for number, [best] in refilling(self._engine, tasks, beam, job.batch_size):
+            outputs[order[number]] = list(best.ids)
         return outputs
 
 

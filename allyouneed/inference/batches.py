@@ -18,14 +18,3 @@ def by_length(lengths: Sequence[int], budget: int) -> list[list[int]]:
         else:
             batches.append([place])
     return batches
-
-
-def of_like_lengths(lengths: Sequence[int]) -> list[list[int]]:
-    """Places in `lengths`, the longest first, in groups whose longest is at most twice as long.
-
-    The shortest go together, since so little is gained there.
-    """
-    groups: dict[int, list[int]] = {}
-    for place in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
-        groups.setdefault((max(2 * _SHORT, lengths[place]) - 1).bit_length(), []).append(place)
-    return list(groups.values())

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from allyouneed.inference.batches import of_like_lengths
 from allyouneed.inference.engine import ROW, Candidates, Engine, Ids
 from allyouneed.inference.fast_engine import FastEngine
 from allyouneed.inference.hypotheses import Hypothesis, penalty
@@ -24,10 +23,9 @@ from allyouneed.inference.limits import Limits
 from allyouneed.inference.strategies import BeamSearch, Greedy
 from allyouneed.text.tokenizer import BEGIN, END
 
-_REFILL_AT = 8  # refill once an eighth of the slots is free: encoding few sentences costs as many
 _NONE = -1  # no token is forced
-_MOST_ROWS = 128  # hypotheses at once; with more the caches cost more than the products gain
-_ROWS_A_TOKEN = 4  # the paper's beam: what a batch may hold of hypotheses for each source token
+_MOST_ROWS = 128  # hypotheses at once: products are near their best, and caches still small
+_PAPERS_BEAM = 4  # for which a translator's `batch_tokens` are meant
 
 
 @dataclass(frozen=True)
@@ -70,37 +68,44 @@ def fast_search(
         Task(source, prefix, int(min(most, max(limits.longest(len(source)), len(prefix) + 1))))
         for source, prefix in zip(sources, prefixes, strict=True)
     ]
+    order = sorted(range(len(tasks)), key=lambda place: len(sources[place]), reverse=True)
+    n_slots = max(1, _MOST_ROWS // beam.size)
+    n_tokens = batch_tokens * _PAPERS_BEAM // beam.size
     with engine.lock:
-        for places in of_like_lengths([len(source) + 1 for source in sources]):
-            longest = len(sources[places[0]]) + 1
-            n_rows = min(_MOST_ROWS, _ROWS_A_TOKEN * batch_tokens // longest)
-            group = [tasks[place] for place in places]
-            for number, hypotheses in refilling(engine, group, beam, max(1, n_rows // beam.size)):
-                yield places[number], hypotheses
+        found = refilling(engine, [tasks[place] for place in order], beam, n_slots, n_tokens)
+        for number, hypotheses in found:
+            yield order[number], hypotheses
 
 
 def refilling(
-    engine: Engine, tasks: Sequence[Task], beam: Beam, n_slots: int
+    engine: Engine, tasks: Sequence[Task], beam: Beam, n_slots: int, n_tokens: float = math.inf
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """The place of each task and its translations, in the order in which they are found."""
+    """The place of each task and its translations, in the order in which they are found.
+
+    At most `n_tokens` source tokens are in the slots at once, unless it is a single sentence.
+    """
+    if not tasks:
+        return
     waiting = deque(enumerate(tasks))
-    slots = _Slots(engine, tasks, beam, min(n_slots, len(tasks)))
+    slots = _Slots(engine, tasks, beam, min(n_slots, len(tasks)), n_tokens)
     while waiting or slots.in_use.any():
-        if waiting and slots.should_be_filled():
-            slots.fill(waiting)
+        slots.fill(waiting)
         yield from slots.step()
 
 
 class _Slots:
     """The sentences that are being translated."""
 
-    def __init__(self, engine: Engine, tasks: Sequence[Task], beam: Beam, n_slots: int) -> None:
+    def __init__(
+        self, engine: Engine, tasks: Sequence[Task], beam: Beam, n_slots: int, n_tokens: float
+    ) -> None:
         size, longest = beam.size, max(task.longest for task in tasks)
-        self._engine, self._beam = engine, beam
+        self._engine, self._beam, self._most = engine, beam, n_tokens
         engine.reserve(n_slots, size, 1 + max(len(task.source) for task in tasks), longest)
         n_forced = 1 + max(len(task.prefix) for task in tasks)
         self.in_use = np.zeros(n_slots, dtype=bool)
         self._number = np.zeros(n_slots, dtype=np.int64)  # of the task
+        self._n_source = np.zeros(n_slots, dtype=np.int64)  # tokens
         self._longest = np.zeros(n_slots, dtype=np.int64)
         self._forced = np.full((n_slots, n_forced), _NONE, dtype=np.int32)
         self._n_tokens = np.zeros(n_slots, dtype=np.int64)  # so far, without the begin mark
@@ -110,17 +115,17 @@ class _Slots:
         self._ended: list[list[Hypothesis]] = [[] for _ in range(n_slots)]
         self._to_beat = np.zeros(n_slots, dtype=np.float64)  # score of the n-th best that ended
 
-    def should_be_filled(self) -> bool:
-        return bool(np.count_nonzero(~self.in_use) * _REFILL_AT >= len(self.in_use))
-
     def fill(self, waiting: deque[tuple[int, Task]]) -> None:
-        """Let the first of those that wait into the free slots."""
-        free = np.flatnonzero(~self.in_use)[: len(waiting)].tolist()
-        sources = []
-        for slot in free:
+        """Let the first of those that wait into free slots, as long as there is room."""
+        into: dict[int, Ids] = {}
+        for slot in np.flatnonzero(~self.in_use).tolist():
+            n_in_use = int(self._n_source[self.in_use].sum())
+            if not waiting or (n_in_use and n_in_use + len(waiting[0][1].source) > self._most):
+                break
             number, task = waiting.popleft()
-            sources.append(task.source)
+            into[slot] = task.source
             self.in_use[slot] = True
+            self._n_source[slot] = len(task.source)
             self._number[slot], self._longest[slot] = number, task.longest
             self._forced[slot] = _NONE
             self._forced[slot, : len(task.prefix)] = task.prefix
@@ -130,7 +135,8 @@ class _Slots:
             self._tokens[slot, 0] = BEGIN
             self._ended[slot] = []
             self._to_beat[slot] = -np.inf
-        self._engine.encode(sources, free)
+        if into:
+            self._engine.encode(list(into.values()), list(into))
 
     def step(self) -> list[tuple[int, list[Hypothesis]]]:
         """One more token of every hypothesis; gives back the tasks that this has done."""

@@ -296,9 +296,10 @@ class EngineOf : public Engine {
         const size_t place = ((size_t)slot * shape_.n_heads + head) * source_stride_;
         float* keys = &memory_[layer].k[place * d_k];
         float* values = &memory_[layer].v[place * d_v];
+        const int key_stride = rounded_up(length, LANES);
         for (int i = 0; i < length; ++i) {
             const float* from = projected_at(first + i, linear);
-            for (int d = 0; d < d_k; ++d) keys[(size_t)d * source_stride_ + i] = from[head * d_k + d];
+            for (int d = 0; d < d_k; ++d) keys[(size_t)d * key_stride + i] = from[head * d_k + d];
             std::memcpy(values + (size_t)i * d_v, from + shape_.n_heads * d_k + head * d_v, 4 * d_v);
         }
     }
@@ -333,7 +334,7 @@ class EngineOf : public Engine {
             const float* values = &memory_[layer].v[place * d_v];
             attend_transposed(
                 projected_at(r, linear) + head * d_k, source_length_[slot], d_k, d_v,
-                &memory_[layer].k[place * d_k], source_stride_,
+                &memory_[layer].k[place * d_k], rounded_up(source_length_[slot], LANES),
                 [&](int i) { return values + (size_t)i * d_v; }, scores_of(thread),
                 heads_at(r) + head * d_v);
         }

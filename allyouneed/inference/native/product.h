@@ -45,7 +45,7 @@ class Memory {
         if (n <= size_) return;
         release();
         void* got = mmap(nullptr, n * sizeof(T), PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (got == MAP_FAILED) throw std::bad_alloc();
         data_ = (T*)got;
         size_ = n;

@@ -38,6 +38,9 @@ inline Floats magnitude(Floats x) { return x < 0 ? -x : x; }
 
 // Lanes are added in pairs, pairs of pairs and so on: few steps, little rounding.
 inline float sum(Floats x) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_ps((__m512)x);
+#endif
     float lane[LANES];
     store(lane, x);
     for (int width = LANES / 2; width; width /= 2)
@@ -46,6 +49,9 @@ inline float sum(Floats x) {
 }
 
 inline float largest(Floats x) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_max_ps((__m512)x);
+#endif
     float lane[LANES];
     store(lane, x);
     for (int width = LANES / 2; width; width /= 2)
