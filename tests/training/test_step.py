@@ -110,25 +110,35 @@ def test_probing_the_memory_changes_nothing() -> None:
     config = dataclasses.replace(MODEL, dropout=0.5)
     model = Transformer(config)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    step = TrainStep(model, make_adam(model, TRAINING), TRAINING)
+    optimizer = make_adam(model, TRAINING)
+    step = TrainStep(model, optimizer, TRAINING)
     random_state = torch.get_rng_state()
 
     step.probe(Batches(RandomPairs(60), TRAINING).largest())
 
     assert torch.get_rng_state().equal(random_state)
     assert_close(model.state_dict(), before, rtol=0, atol=0)
-    assert all(parameter.grad is None for parameter in model.parameters())
+    assert not optimizer.state
 
 
 def test_probing_makes_room_for_the_moments(monkeypatch: pytest.MonkeyPatch) -> None:
-    step, model = make_step()
+    step, _ = make_step()
     stepped: list[int] = []
     monkeypatch.setattr(step._optimizer, "step", lambda: stepped.append(1))
 
     step.probe(Batches(RandomPairs(60), TRAINING).largest())
 
     assert stepped
-    assert not model.embedding.weight.grad
+
+
+def test_what_was_probed_leaves_no_trace_in_the_next_step() -> None:
+    batches = some_batches(TRAINING, 1)
+    step, model = make_step()
+    step.probe(Batches(RandomPairs(60), TRAINING).largest())
+    set_rate(step._optimizer, 0.01)
+    step(batches)
+
+    assert_close(model.state_dict(), weights_after(batches), rtol=0, atol=0)
 
 
 def test_bfloat16_is_used_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
