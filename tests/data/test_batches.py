@@ -103,6 +103,15 @@ def test_an_epoch_shows_every_pair_as_often_as_it_weighs(
     assert seen == wanted
 
 
+@pytest.mark.parametrize("batching", ["packed", "padded"])
+def test_what_a_pool_leaves_over_comes_with_the_next(batching: str) -> None:
+    pairs = ToyPairs(lengths(5000))  # four pools, some pairs too long for a row
+
+    plans = Batches(pairs, config(batching)).plan_epoch(0)
+
+    assert sorted(index for plan in plans for index in plan.pairs.tolist()) == list(range(5000))
+
+
 @settings(deadline=None)
 @given(length_lists, st.sampled_from(["packed", "padded"]), st.integers(40, 2000))
 def test_a_batch_stays_within_its_budget_and_its_rows_hold_what_they_name(
