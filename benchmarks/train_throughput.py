@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from allyouneed.config import PRESETS, ModelConfig, TrainingConfig
 from allyouneed.data.batches import IGNORE, Batch, Batches, Position
+from allyouneed.data.packing import Indices
 from allyouneed.model.embedding import SinusoidalPositions
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import PADDING, Rows
@@ -61,9 +62,15 @@ class RandomPairs:
         ranks = (vocab_size - 4) ** rng.random(self._starts[-1])  # Zipf's law
         self._ids = 3 + ranks.astype(np.int64)
 
-    def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        ids = self._ids[self._starts[index] : self._starts[index + 1]]
-        return ids[: self.lengths[index, 0]], ids[self.lengths[index, 0] :]
+    def texts(self, indices: Indices) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        ids = [
+            np.split(
+                self._ids[self._starts[index] : self._starts[index + 1]], [self.lengths[index, 0]]
+            )
+            for index in indices
+        ]
+        source, target = zip(*ids, strict=True)
+        return np.concatenate(source), np.concatenate(target)
 
 
 def our_step(model_config: ModelConfig, training: TrainingConfig, device: torch.device) -> Step:
@@ -215,7 +222,7 @@ def measure(system: str, model: ModelConfig, batch_tokens: int, steps: int, name
     stream = Batches(RandomPairs(n_pairs, model.vocab_size), training).starting_at(Position())
     batches = [batch for batch, _ in itertools.islice(stream, steps + 20)]
     if device.type == "cuda":
-        batches = [pinned(batch) for batch in batches]
+        batches = [batch.pinned() for batch in batches]
     warm_up, timed = batches[:20], batches[20:]
     before_first = time.perf_counter()
     for batch in warm_up[:2]:  # ours records its kernels in the second
@@ -242,11 +249,6 @@ def measure(system: str, model: ModelConfig, batch_tokens: int, steps: int, name
         seconds_to_start=first,
         loss=loss.item(),
     )
-
-
-def pinned(batch: Batch) -> Batch:
-    src, tgt = (Rows(*(tensor.pin_memory() for tensor in side)) for side in (batch.src, batch.tgt))
-    return batch._replace(src=src, tgt=tgt, labels=batch.labels.pin_memory())
 
 
 def products(config: ModelConfig) -> tuple[int, int]:

@@ -31,9 +31,10 @@ class RandomPairs:
         self.spans = ((0, n, 1.0, 1),)
         self._ids = [self._rng.integers(4, 50, lengths.sum()) for lengths in self.lengths]
 
-    def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        src, tgt = np.split(self._ids[index], [self.lengths[index, 0]])
-        return src, tgt
+    def texts(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        sides = [np.split(self._ids[index], [self.lengths[index, 0]]) for index in indices]
+        sources, targets = zip(*sides, strict=True)
+        return np.concatenate(sources), np.concatenate(targets)
 
 
 def some_batches(config: TrainingConfig, n: int) -> list[Batch]:
