@@ -119,8 +119,8 @@ def _attend_backward(
         normaliser_at = normaliser + (row * HEADS + head) * width_q + query
         seen = _seen(row, start, q_sentence, k_sentence, width_q, width_k, CAUSAL, BLOCK_Q, BLOCK_K)
         scores = tl.dot(queries, tl.trans(keys), input_precision="ieee") * (scale * LOG2_E)
+        scores = tl.where(seen, scores, NEVER)
         weights = tl.exp2(scores - tl.load(normaliser_at, query < width_q, 0.0)[:, None])
-        weights = tl.where(seen, weights, 0.0)
         d_values += tl.dot(tl.trans(weights.to(gradient.dtype)), gradient, input_precision="ieee")
         d_weights = tl.dot(gradient, tl.trans(values), input_precision="ieee")
         d_scores = (weights * (d_weights - along[:, None])).to(queries.dtype)
