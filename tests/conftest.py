@@ -1,5 +1,6 @@
 """Small worlds that several tests live in."""
 
+import os
 import random
 from pathlib import Path
 
@@ -9,6 +10,15 @@ import torch
 from allyouneed.config import CorpusConfig, DataConfig, ModelConfig, RunConfig, TrainingConfig
 
 WORDS = ["ein", "zwei", "drei", "rot", "grün", "hund", "katze", "haus", "läuft", "sieht", "über"]
+
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # where kernels run in tests if there is no GPU
+
+
+@pytest.fixture
+def device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @pytest.fixture(autouse=True)

@@ -122,6 +122,8 @@ class Trainer:
     def batches(self) -> Iterator[Iterator[Positioned]]:
         """Those that the run has not seen yet."""
         stream = Batches(self._data, self.run.training).starting_at(self.progress.position)
+        if self.model.device.type == "cuda":
+            stream = ((batch.pinned(), position) for batch, position in stream)
         with contextlib.closing(ahead(stream)) as prepared:
             yield prepared
 
