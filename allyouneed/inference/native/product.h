@@ -89,25 +89,30 @@ struct Factor<float> {
 template <>
 struct Factor<int8_t> {
     Memory<int8_t> numbers;
-    Memory<float> scale;  // what a row's numbers count in
-    Memory<int32_t> excess;  // what 128 too much in every weight adds to a row's products
+    Memory<float> scale, zero;  // x is (number + zero) · scale, with a row's smallest at -127
+    Memory<int32_t> excess;     // what 128 too much in every weight adds to a row's products
     int stride = 0;
 
     void resize(int n_rows, int width) {
         stride = rounded_up(width, 4);
         numbers.resize((size_t)n_rows * stride);
         scale.resize(n_rows);
+        zero.resize(n_rows);
         excess.resize(n_rows);
     }
     void set(int row, const float* x, int width) {
-        Floats most = {};
-        for (int i = 0; i < width; i += LANES) most = larger(most, magnitude(load(x + i)));
-        const float limit = std::max(largest(most), 1e-30f), per_unit = 127 / limit;
+        Floats most = load(x), least = load(x);
+        for (int i = LANES; i < width; i += LANES) {
+            most = larger(most, load(x + i));
+            least = smaller(least, load(x + i));
+        }
+        const float low = -largest(-least), range = std::max(largest(most) - low, 1e-30f);
+        const float per_unit = 254 / range;
         int8_t* to = &numbers[(size_t)row * stride];
         Ints total = {};
         for (int i = 0; i < width; i += LANES) {
-            const Floats rounded = load(x + i) * per_unit + 12582912.0f;
-            const Ints whole = (Ints)rounded - (Ints)all(12582912.0f);
+            const Floats rounded = (load(x + i) - low) * per_unit + 12582912.0f;
+            const Ints whole = (Ints)rounded - (Ints)all(12582912.0f + 127);
             total += whole;
             const Bytes bytes = __builtin_convertvector(whole, Bytes);
             std::memcpy(to + i, &bytes, sizeof bytes);
@@ -115,7 +120,8 @@ struct Factor<int8_t> {
         int32_t all_lanes = 0;
         for (int lane = 0; lane < LANES; ++lane) all_lanes += total[lane];
         excess[row] = 128 * all_lanes;
-        scale[row] = limit / 127;
+        scale[row] = range / 254;
+        zero[row] = 127 + low * per_unit;
     }
 };
 
@@ -128,6 +134,7 @@ struct Linear {
     int n_out = 0, n_in = 0, n_panels = 0, n_steps = 0;
     Memory<Unit> panels;
     Memory<float> scale, bias;
+    Memory<float> row_sum;  // of W, in eight bits: what the zero of x is multiplied by
 
     // `w_scale` is for eight bits, `w_bias` may be null. What pads the last panel comes out as `padding`.
     void pack(int outputs, int inputs, const Number* w, const float* w_scale, const float* w_bias,
@@ -140,12 +147,17 @@ struct Linear {
         panels.use_huge_pages();
         scale.resize(n_panels * COLUMNS);
         bias.resize(n_panels * COLUMNS);
+        row_sum.resize(n_panels * COLUMNS);
         for (int column = 0; column < n_panels * COLUMNS; ++column) {
             const bool real = column < n_out;
             scale[column] = real && w_scale ? w_scale[column] : 0;
             bias[column] = !real ? padding : w_bias ? w_bias[column] : 0;
             if (!real) continue;
-            for (int i = 0; i < n_in; ++i) *place(column, i) = stored(w[(size_t)column * n_in + i]);
+            for (int i = 0; i < n_in; ++i) {
+                const Number weight = w[(size_t)column * n_in + i];
+                row_sum[column] += weight;
+                *place(column, i) = stored(weight);
+            }
         }
     }
 
@@ -215,7 +227,8 @@ inline void multiply_rows(const Factor<int8_t>& x, int row, const Linear<int8_t>
         Floats outputs[STRIPS];
         for (int s = 0; s < STRIPS; ++s) {
             const Floats whole = __builtin_convertvector(total[r][s] - x.excess[row + r], Floats);
-            outputs[s] = whole * (load(&w.scale[column + s * LANES]) * x.scale[row + r]) +
+            const Floats shifted = whole + load(&w.row_sum[column + s * LANES]) * x.zero[row + r];
+            outputs[s] = shifted * (load(&w.scale[column + s * LANES]) * x.scale[row + r]) +
                          load(&w.bias[column + s * LANES]);
         }
         finish(row + r, column, outputs);

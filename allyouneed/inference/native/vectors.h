@@ -34,8 +34,6 @@ inline Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 
 inline Floats smaller(Floats a, Floats b) { return a < b ? a : b; }
 
-inline Floats magnitude(Floats x) { return x < 0 ? -x : x; }
-
 // Lanes are added in pairs, pairs of pairs and so on: few steps, little rounding.
 inline float sum(Floats x) {
 #if defined(__AVX512F__)
