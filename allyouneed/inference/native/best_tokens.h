@@ -42,7 +42,8 @@ struct BestTokens {
         for (int s = 0; s < STRIPS; ++s) mass += exponential(outputs[s] - reference);
         if (forced >= 0) {
             const int place = forced - column;
-            if (place >= 0 && place < COLUMNS) insert(outputs[place / LANES][place % LANES], forced);
+            if (place >= 0 && place < COLUMNS)
+                insert(outputs[place / LANES][place % LANES], forced);
         } else if (any_above(most, logits[n - 1])) {
             for (int i = 0; i < COLUMNS; ++i) {
                 const float logit = outputs[i / LANES][i % LANES];

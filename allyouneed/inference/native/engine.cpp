@@ -300,7 +300,8 @@ class EngineOf : public Engine {
         for (int i = 0; i < length; ++i) {
             const float* from = projected_at(first + i, linear);
             for (int d = 0; d < d_k; ++d) keys[(size_t)d * key_stride + i] = from[head * d_k + d];
-            std::memcpy(values + (size_t)i * d_v, from + shape_.n_heads * d_k + head * d_v, 4 * d_v);
+            from += shape_.n_heads * d_k + head * d_v;
+            std::memcpy(values + (size_t)i * d_v, from, 4 * d_v);
         }
     }
 

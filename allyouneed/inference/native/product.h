@@ -1,7 +1,7 @@
 // Matrix products x · Wᵀ with W packed once, in float32 or in eight bits.
 //
 // W (n_out, n_in) is packed in panels of COLUMNS outputs; a panel holds, for every step along
-// n_in, what the microkernel multiplies next. A step is one number in float32 and four in eight bits.
+// n_in, what is multiplied next. A step is one number in float32 and four in eight bits.
 // Eight bits: W is stored as unsigned bytes, 128 too much, so that the processor's
 // unsigned-by-signed instruction fits; the sum of the other factor takes the 128 out again.
 #pragma once
@@ -136,7 +136,8 @@ struct Linear {
     Memory<float> scale, bias;
     Memory<float> row_sum;  // of W, in eight bits: what the zero of x is multiplied by
 
-    // `w_scale` is for eight bits, `w_bias` may be null. What pads the last panel comes out as `padding`.
+    // `w_scale` is for eight bits, `w_bias` may be null. What fills up the last panel comes out as
+    // `padding`.
     void pack(int outputs, int inputs, const Number* w, const float* w_scale, const float* w_bias,
               float padding = 0) {
         n_out = outputs;

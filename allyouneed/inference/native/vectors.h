@@ -50,11 +50,9 @@ inline float largest(Floats x) {
 #if defined(__AVX512F__)
     return _mm512_reduce_max_ps((__m512)x);
 #endif
-    float lane[LANES];
-    store(lane, x);
-    for (int width = LANES / 2; width; width /= 2)
-        for (int i = 0; i < width; ++i) lane[i] = lane[i] > lane[i + width] ? lane[i] : lane[i + width];
-    return lane[0];
+    float most = x[0];
+    for (int lane = 1; lane < LANES; ++lane) most = x[lane] > most ? x[lane] : most;
+    return most;
 }
 
 inline bool any_above(Floats x, float threshold) {
