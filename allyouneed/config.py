@@ -160,6 +160,9 @@ class TrainingConfig:
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 on a GPU
     compile: bool | None = None  # None: on a GPU
     device: str = "auto"
+    parallel: Literal["ddp", "fsdp"] = (
+        "ddp"  # with several ranks: all of the model in each, or parts
+    )
     seed: int = 1
     log_every: int = 50
     validate_every: int = 1000
