@@ -6,6 +6,7 @@ weights.
 """
 
 import contextlib
+import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -89,20 +90,21 @@ def joined_ranks(device: str) -> Iterator[tuple[Ranks, torch.device]]:
     if not dist.is_torchelastic_launched():
         yield ALONE, pick_device(device)
         return
-    own_device = _device_of_rank(device, dist.get_node_local_rank())
+    own_device = device_of_rank(device, dist.get_node_local_rank())
     on_gpu = own_device.type == "cuda"
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if on_gpu else "gloo",
         timeout=LONGEST_WAIT,
         device_id=own_device if on_gpu else None,
     )
-    try:
-        yield Ranks(dist.get_rank(), dist.get_world_size()), own_device
-    finally:
-        dist.destroy_process_group()
+    yield Ranks(dist.get_rank(), dist.get_world_size()), own_device
+    # Not after an error: to leave in order takes all ranks, and the others may be anywhere. DDP
+    # keeps the group, and its threads, in reference cycles; a thread left at exit may abort it.
+    gc.collect()
+    dist.destroy_process_group()
 
 
-def _device_of_rank(name: str, local_rank: int) -> torch.device:
+def device_of_rank(name: str, local_rank: int) -> torch.device:
     if name.startswith("cuda:"):
         raise ConfigError(
             f"training.device is {name}, and every rank needs a GPU of its own; set auto"

@@ -1,17 +1,15 @@
 """One training step: accumulation, packing, memory."""
 
 import dataclasses
-import itertools
 
-import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
+from one_step import RandomPairs, some_batches
 from torch import Tensor
 from torch.testing import assert_close
 
 from allyouneed.config import ModelConfig, TrainingConfig
-from allyouneed.data.batches import Batch, Batches, Position
+from allyouneed.data.batches import Batch, Batches
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import Rows
 from allyouneed.training.loss import Loss, label_smoothed_loss
@@ -22,24 +20,6 @@ MODEL = ModelConfig(
     vocab_size=50, n_layers=1, d_model=16, d_ff=32, n_heads=2, d_k=8, d_v=8, dropout=0.0
 )
 TRAINING = TrainingConfig(batch_tokens=128, row_width=32)
-
-
-class RandomPairs:
-    def __init__(self, n: int) -> None:
-        self._rng = np.random.default_rng(0)
-        self.lengths = self._rng.integers(2, 12, (n, 2)).astype(np.int32)
-        self.spans = ((0, n, 1.0, 1),)
-        self._ids = [self._rng.integers(4, 50, lengths.sum()) for lengths in self.lengths]
-
-    def texts(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        sides = [np.split(self._ids[index], [self.lengths[index, 0]]) for index in indices]
-        sources, targets = zip(*sides, strict=True)
-        return np.concatenate(sources), np.concatenate(targets)
-
-
-def some_batches(config: TrainingConfig, n: int) -> list[Batch]:
-    stream = Batches(RandomPairs(60), config).starting_at(Position())
-    return [batch for batch, _ in itertools.islice(stream, n)]
 
 
 def make_step(config: TrainingConfig = TRAINING) -> tuple[TrainStep, Transformer]:
