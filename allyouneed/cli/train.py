@@ -51,13 +51,18 @@ def train(run_file: Path, overrides: tuple[str, ...], folder: str | None) -> Non
     """
     from allyouneed.cli.train_display import Nothing, make_display
     from allyouneed.run_file import load_run
+    from allyouneed.training.distributed import joined_ranks
     from allyouneed.training.events import Stopped
     from allyouneed.training.run import train as train_run
 
     run = load_run(run_file, [*overrides, *([f"folder={folder}"] if folder else [])])
     stop = StopSwitch()
-    speaks = os.environ.get("RANK", "0") == "0"  # set by torchrun
-    with make_display(sys.stderr) if speaks else contextlib.nullcontext(Nothing()) as display:
+    speaks = os.environ.get("RANK", "0") == "0"  # this and the next are set by torchrun
+    attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    with (
+        joined_ranks(run.training.device, attempt),
+        make_display(sys.stderr) if speaks else contextlib.nullcontext(Nothing()) as display,
+    ):
 
         def stop_after_step() -> bool:
             display.step_made()

@@ -16,12 +16,14 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.fsdp import FSDPModule
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from allyouneed.data.batches import Batch
 from allyouneed.device import pick_device
-from allyouneed.errors import ConfigError
+from allyouneed.errors import ConfigError, TrainingError, UserError
 from allyouneed.training.loss import Loss
 
 # The first rank may prepare data, or write a checkpoint, while the others wait for it. That a rank
@@ -68,6 +70,18 @@ class Ranks:
         """Until all ranks are here."""
         self.gather(None)
 
+    def first_does(self, work: Callable[[], object]) -> None:
+        """The others wait; what a person must mend stops them all."""
+        error: UserError | None = None
+        if self.is_first:
+            try:
+                work()
+            except UserError as found:
+                error = found
+        message = self.gather(error and str(error))[0]
+        if message is not None:
+            raise error or TrainingError(message)
+
     def seed(self, seed: int) -> None:
         """Let each rank drop other units; the first goes on as it would alone."""
         if not self.is_first:
@@ -78,26 +92,35 @@ class Ranks:
 ALONE = Ranks()
 
 
-@contextlib.contextmanager
-def joined_ranks(device: str) -> Iterator[tuple[Ranks, torch.device]]:
-    """The ranks that torchrun started, and the device of this one.
+def present_ranks() -> Ranks:
+    """Those that this process has joined."""
+    return Ranks(dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else ALONE
 
-    Ranks that a program has joined before are left joined.
+
+@contextlib.contextmanager
+def joined_ranks(device: str, attempt: int = 0) -> Iterator[None]:
+    """Be one of the ranks that torchrun started, if it did, with a GPU of its own.
+
+    `attempt` says how often it has started them again.
     """
-    if dist.is_initialized():
-        yield Ranks(dist.get_rank(), dist.get_world_size()), pick_device(device)
-        return
     if not dist.is_torchelastic_launched():
-        yield ALONE, pick_device(device)
+        yield
         return
     own_device = device_of_rank(device, dist.get_node_local_rank())
     on_gpu = own_device.type == "cuda"
+    if on_gpu:
+        torch.cuda.set_device(own_device)
+    store, number, count = next(rendezvous("env://", timeout=LONGEST_WAIT))
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if on_gpu else "gloo",
+        # The store outlives the ranks; they must not find the addresses of earlier ones there.
+        store=PrefixStore(f"attempt-{attempt}", store),
+        rank=number,
+        world_size=count,
         timeout=LONGEST_WAIT,
         device_id=own_device if on_gpu else None,
     )
-    yield Ranks(dist.get_rank(), dist.get_world_size()), own_device
+    yield
     # Not after an error: to leave in order takes all ranks, and the others may be anywhere. DDP
     # keeps the group, and its threads, in reference cycles; a thread left at exit may abort it.
     gc.collect()
@@ -119,7 +142,6 @@ def device_of_rank(name: str, local_rank: int) -> torch.device:
             f"this machine has {n_gpus} GPUs and torchrun started a process number "
             f"{local_rank + 1}; lower --nproc-per-node, or set training.device to cpu"
         )
-    torch.cuda.set_device(local_rank)
     return torch.device("cuda", local_rank)
 
 

@@ -17,11 +17,12 @@ from allyouneed.data.prepare import (
     prepare,
 )
 from allyouneed.data.shards import PreparedData
+from allyouneed.device import pick_device
 from allyouneed.errors import TrainingError
 from allyouneed.run_file import SETTINGS, save_run
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.training.checkpoints import refuse_other_data
-from allyouneed.training.distributed import Ranks, joined_ranks
+from allyouneed.training.distributed import present_ranks
 from allyouneed.training.events import Finished, JsonLog, Listener, Stopped, TensorBoardLog
 from allyouneed.training.loop import Trainer, run_steps
 from allyouneed.training.validation import DevSet
@@ -33,48 +34,41 @@ def train(
     stop_requested: Callable[[], bool] = lambda: False,
     prepare_progress: PrepareProgress = lambda stage, share, n_pairs: None,
 ) -> Finished | Stopped:
-    """Make a run, or go on with one that was interrupted; as one of many ranks under torchrun.
+    """Make a run, or go on with one that was interrupted.
 
-    `stop_requested` is asked after every step. Each rank's own listeners hear every event; only
-    the first rank writes.
+    `stop_requested` is asked after every step. Of the ranks that have been joined each tells its
+    own listeners every event; the first alone writes.
     """
-    with joined_ranks(run.training.device) as (ranks, device):
+    ranks = present_ranks()
+    folder = Path(run.folder)
+    # What may be wrong is looked at before the long work.
+    device = pick_device(run.training.device)
+    dev = DevSet(run.data.dev) if run.data.dev else None
+    refuse_other_data(folder / "checkpoints", fingerprint_of(run))
+    logs = _logs(run) if ranks.is_first else []
+    with contextlib.ExitStack() as until_the_end:
+
+        def lock_and_prepare() -> None:
+            until_the_end.enter_context(only_process_in(folder))
+            if not is_prepared(run, folder / "data"):
+                prepare(run, folder / "data", progress=prepare_progress)
+
+        ranks.first_does(lock_and_prepare)
+        data = PreparedData.open(folder / "data")
+        tokenizer = Tokenizer.load(folder / "data" / TOKENIZER_FILE)
+        model = dataclasses.replace(run.model, vocab_size=len(tokenizer))
+        run_as_made = dataclasses.replace(run, model=model)
         try:
-            return _train(run, listeners, stop_requested, prepare_progress, ranks, device)
+            trainer = Trainer(run_as_made, data, tokenizer, dev, device, [*logs, *listeners], ranks)
+            if ranks.is_first:
+                save_run(run_as_made, folder / SETTINGS)
+            return run_steps(trainer, stop_requested)
         except torch.OutOfMemoryError:
             raise TrainingError(
                 f"{device} is out of memory; lower training.batch_tokens (now "
                 f"{run.training.batch_tokens}) and raise training.accumulate to keep the tokens a "
                 "step the same"
             ) from None
-
-
-def _train(
-    run: RunConfig,
-    listeners: Sequence[Listener],
-    stop_requested: Callable[[], bool],
-    prepare_progress: PrepareProgress,
-    ranks: Ranks,
-    device: torch.device,
-) -> Finished | Stopped:
-    folder = Path(run.folder)
-    # What may be wrong is looked at before the long work.
-    dev = DevSet(run.data.dev) if run.data.dev else None
-    refuse_other_data(folder / "checkpoints", fingerprint_of(run))
-    logs = _logs(run) if ranks.is_first else []
-    with only_process_in(folder) if ranks.is_first else contextlib.nullcontext():
-        if ranks.is_first and not is_prepared(run, folder / "data"):
-            prepare(run, folder / "data", progress=prepare_progress)
-        ranks.wait()
-        data = PreparedData.open(folder / "data")
-        tokenizer = Tokenizer.load(folder / "data" / TOKENIZER_FILE)
-        run = dataclasses.replace(
-            run, model=dataclasses.replace(run.model, vocab_size=len(tokenizer))
-        )
-        trainer = Trainer(run, data, tokenizer, dev, device, [*logs, *listeners], ranks)
-        if ranks.is_first:
-            save_run(run, folder / SETTINGS)
-        return run_steps(trainer, stop_requested)
 
 
 def _logs(run: RunConfig) -> list[Listener]:

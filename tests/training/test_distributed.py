@@ -23,9 +23,9 @@ from allyouneed.config import RunConfig
 from allyouneed.errors import ConfigError
 from allyouneed.run_file import load_run, save_run
 from allyouneed.training.checkpoints import list_checkpoints
-from allyouneed.training.distributed import device_of_rank, joined_ranks
+from allyouneed.training.distributed import ALONE, device_of_rank, joined_ranks, present_ranks
 from allyouneed.training.events import Finished
-from allyouneed.training.run import train
+from allyouneed.training.run import only_process_in, train
 
 TWO_RANKS = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 
@@ -163,12 +163,25 @@ def test_a_signal_to_torchrun_stops_all_ranks_with_one_checkpoint(world: Path) -
     assert stop["path"] == str(list_checkpoints(stopped / "checkpoints")[-1])
 
 
+def test_a_mistake_that_the_first_rank_finds_stops_all_without_a_traceback(world: Path) -> None:
+    with only_process_in(world / "straight"):
+        process = torchrun(
+            "-m", "allyouneed", "train", world / "long.yaml", "--folder", world / "straight"
+        )
+        errors = finish(process)
+
+    assert errors.count("error: ") == errors.count("another process is training here") == 2
+    assert "allyouneed/training" not in errors  # torchrun itself ends with a traceback
+
+
 def test_without_torchrun_a_process_is_alone() -> None:
-    with joined_ranks("cpu") as (ranks, device):
-        assert (ranks.number, ranks.count, device.type) == (0, 1, "cpu")
-        assert ranks.any(True)
-        assert not ranks.any(False)
-        assert ranks.gather("mine") == ["mine"]
+    with joined_ranks("cpu"):
+        ranks = present_ranks()
+
+    assert ranks == ALONE
+    assert ranks.any(True)
+    assert not ranks.any(False)
+    assert ranks.gather("mine") == ["mine"]
 
 
 def test_ranks_cannot_share_one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
