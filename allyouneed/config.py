@@ -166,6 +166,9 @@ class TrainingConfig:
     fused: bool | None = None  # by kernels of our own; None: on a GPU
     compile: bool | None = None  # what is not fused, by torch.compile; None: on a GPU
     device: str = "auto"
+    parallel: Literal["ddp", "fsdp"] = (
+        "ddp"  # with several ranks: all of the model in each, or parts
+    )
     seed: int = 1
     log_every: int = 50
     validate_every: int = 1000

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from allyouneed.config import TrainingConfig
-from allyouneed.data.packing import Indices, Plan, pack, pad, row_widths, rows_in_batch
+from allyouneed.data.packing import Indices, Plan, pack, pad, row_widths, rows_in_batch, share_of
 from allyouneed.data.ranges import ranges, starts_of
 from allyouneed.rows import PADDING, Rows
 from allyouneed.text.tokenizer import BEGIN, END, PAD
@@ -54,7 +54,10 @@ class Position(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Both sides of a batch; row r of one holds the translations of row r of the other."""
+    """Both sides of a batch; row r of one holds the translations of row r of the other.
+
+    Where several ranks share a batch, the rows are those of one, the pairs and counts of all.
+    """
 
     src: Rows
     tgt: Rows  # begins with BEGIN
@@ -82,9 +85,12 @@ class Batch(NamedTuple):
 class Batches:
     """Endless batches, epoch after epoch, from any position on."""
 
-    def __init__(self, pairs: Pairs, config: TrainingConfig) -> None:
+    def __init__(
+        self, pairs: Pairs, config: TrainingConfig, rank: int = 0, n_ranks: int = 1
+    ) -> None:
         self._pairs = pairs
         self._config = config
+        self._rank, self._n_ranks = rank, n_ranks
         self._lengths = pairs.lengths + np.int32(1)  # each side carries one mark
 
     @property
@@ -100,7 +106,8 @@ class Batches:
         while True:
             for number, plan in enumerate(self.plan_epoch(epoch)):
                 if number >= skip:
-                    yield fill(plan, self._pairs), Position(epoch, number + 1)
+                    batch = fill(plan, self._pairs, self._rank, self._n_ranks)
+                    yield batch, Position(epoch, number + 1)
             epoch, skip = epoch + 1, 0
 
     def plan_epoch(self, epoch: int) -> Iterator[Plan]:
@@ -128,12 +135,15 @@ class Batches:
         else:
             width = int(self._lengths.max())
             n_rows = rows_in_batch(self._config.batch_tokens, width)
-        ids = torch.full((n_rows, width), END)
+        ids = torch.full((share_of(n_rows, self._n_ranks), width), END)
         rows = Rows(ids, torch.zeros_like(ids), torch.arange(width).expand_as(ids).contiguous())
         return Batch(rows, rows, ids, [], ids.numel(), ids.numel())
 
     def packed_shapes(self) -> list[tuple[int, int]]:
-        """Rows and width of all packed batches; only long pairs have others than the first."""
+        """Rows and width of all packed batches; only long pairs have others than the first.
+
+        Each rank has its share of the rows.
+        """
         config = self._config
         [widest] = row_widths(self._lengths.max(keepdims=True)[0], config.row_width)
         doublings = range(int(widest // config.row_width).bit_length())
@@ -160,8 +170,11 @@ def epoch_pairs(spans: Sequence[tuple[int, int, float, int]], seed: int, epoch: 
     return np.concatenate(chosen)
 
 
-def fill(plan: Plan, pairs: Pairs) -> Batch:
-    """Look up the ids that a plan names."""
+def fill(plan: Plan, pairs: Pairs, rank: int = 0, n_ranks: int = 1) -> Batch:
+    """Look up the ids that a plan names, in the rows of one of several ranks."""
+    members = plan.pairs.tolist()
+    n_src_tokens, n_tgt_tokens = (pairs.lengths[plan.pairs] + 1).sum(axis=0).tolist()
+    plan = plan.share(rank, n_ranks)
     src_text, tgt_text = pairs.texts(plan.pairs)
     src_sizes, tgt_sizes = pairs.lengths[plan.pairs].T + 1  # each side carries one mark
     src = _Cells(plan.rows, src_sizes, plan.n_rows, plan.src_width)
@@ -173,9 +186,9 @@ def fill(plan: Plan, pairs: Pairs) -> Batch:
         src.rows_of(to_read),
         tgt.rows_of(said_before),
         tgt.laid_out(to_say, IGNORE),
-        plan.pairs.tolist(),
-        int(src_sizes.sum()),
-        int(tgt_sizes.sum()),
+        members,
+        n_src_tokens,
+        n_tgt_tokens,
     )
 
 

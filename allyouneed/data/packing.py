@@ -25,6 +25,20 @@ class Plan(NamedTuple):
     src_width: int
     tgt_width: int
 
+    def share(self, rank: int, n_ranks: int) -> "Plan":
+        """Every so many-th row: one rank's part, of the same shape for all of them."""
+        members = self.rows % n_ranks == rank
+        return self._replace(
+            pairs=self.pairs[members],
+            rows=self.rows[members] // n_ranks,
+            n_rows=share_of(self.n_rows, n_ranks),
+        )
+
+
+def share_of(n_rows: int, n_ranks: int) -> int:
+    """The rows that each rank takes; some may be padding."""
+    return -(-n_rows // n_ranks)
+
 
 def pack(
     pool: Indices,

@@ -34,8 +34,10 @@ class ToyPairs:
         return [1000 * index + 10 + n for n in src], [1000 * index + 500 + n for n in tgt]
 
     def texts(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        sources, targets = zip(*map(self.pair, indices.tolist()), strict=True)
-        return np.concatenate(sources), np.concatenate(targets)
+        pairs = [self.pair(index) for index in indices.tolist()]
+        src = [token for source, _ in pairs for token in source]
+        tgt = [token for _, target in pairs for token in target]
+        return np.array(src, np.int64), np.array(tgt, np.int64)
 
 
 def lengths(n: int) -> list[tuple[int, int]]:
@@ -246,3 +248,34 @@ def test_no_batch_needs_more_memory_than_the_largest(batching: str) -> None:
     stream = batches.starting_at(Position())
     epoch = itertools.takewhile(lambda item: item[1].epoch == 0, stream)
     assert max(cost(batch) for batch, _ in epoch) <= largest
+
+
+@settings(deadline=None)
+@given(length_lists, st.sampled_from(["packed", "padded"]), st.integers(2, 5))
+def test_ranks_split_a_batch_with_nothing_lost_or_doubled(
+    pair_lengths: list[tuple[int, int]], batching: str, n_ranks: int
+) -> None:
+    pairs = ToyPairs(pair_lengths)
+
+    def first_batches(rank: int, n_ranks: int) -> list[Batch]:
+        stream = Batches(pairs, config(batching), rank, n_ranks).starting_at(Position())
+        return [batch for batch, _ in itertools.islice(stream, 3)]
+
+    alone = first_batches(0, 1)
+    ranks = [first_batches(rank, n_ranks) for rank in range(n_ranks)]
+    for batch, *parts in zip(alone, *ranks, strict=True):
+        assert len({part.src.ids.shape for part in parts}) == 1
+        found = [row for part in parts for row in sentences(part.tgt, part.labels.numpy())]
+        assert sorted(found) == sorted(sentences(batch.tgt, batch.labels.numpy()))
+        for part in parts:
+            assert part.pairs == batch.pairs
+            assert part.n_src_tokens == batch.n_src_tokens
+            assert part.n_tgt_tokens == batch.n_tgt_tokens
+
+
+def test_every_rank_probes_its_own_share_of_the_largest_batch() -> None:
+    pairs = ToyPairs(lengths(500))
+
+    alone, shared = (Batches(pairs, config(), 0, n_ranks).largest() for n_ranks in (1, 2))
+
+    assert len(shared.src.ids) == -(-len(alone.src.ids) // 2)
