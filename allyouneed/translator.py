@@ -93,7 +93,7 @@ class Translator:
         """`model` is a folder or the name of a shipped model; None takes the first of those.
 
         `engine` is one of `inference.engines.ENGINES`; `threads` are those of the native engine,
-        by default as many as there are cores.
+        by default as many as there are cores, up to 16.
         """
         folder = find_model(model)
         if is_surely_cpu(device) or pick_device(device).type == "cpu":

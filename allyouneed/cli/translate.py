@@ -103,7 +103,7 @@ class SearchOptions:
     type=AT_LEAST_ONE,
     envvar="OMP_NUM_THREADS",
     show_envvar=True,
-    help="Of the native engine. Default: the cores.",
+    help="Of the native engine. Default: the cores, up to 16.",
 )
 def translate(
     texts: tuple[str, ...],

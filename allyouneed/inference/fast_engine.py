@@ -19,6 +19,7 @@ from allyouneed.text.tokenizer import BEGIN, END, PAD
 from allyouneed.weights import Floats, Weights
 
 _MULTIPLE = 16  # widths that every processor's vectors divide
+_MOST_THREADS = 16  # unless told otherwise: narrow matrices have too little for more
 _ENCODED_AT_ONCE = 1000  # tokens, which bounds the room that encoding takes
 
 
@@ -46,7 +47,9 @@ class FastEngine:
         shape = np.array([config.vocab_size, *widths, *depths, PAD, BEGIN, END], dtype=np.int32)
         library.engine_new.restype = ctypes.c_void_p
         self._engine = ctypes.c_void_p(
-            library.engine_new(_pointer(shape), int(eight_bits), threads or _n_cores())
+            library.engine_new(
+                _pointer(shape), int(eight_bits), threads or min(_n_cores(), _MOST_THREADS)
+            )
         )
         weakref.finalize(self, library.engine_free, self._engine)
         check_names(config, weights)

@@ -8,8 +8,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <vector>
+#include <new>
+#include <type_traits>
+#include <utility>
 
 #include "vectors.h"
 
