@@ -20,7 +20,7 @@ from allyouneed.weights import Floats, Weights
 
 _MULTIPLE = 16  # widths that every processor's vectors divide
 _MOST_THREADS = 16  # unless told otherwise: narrow matrices have too little for more
-_ENCODED_AT_ONCE = 1000  # tokens, which bounds the room that encoding takes
+_ENCODED_AT_ONCE = 250  # tokens: enough for fast products, few enough for the caches
 
 
 def can_run(config: ModelConfig) -> bool:
