@@ -1,5 +1,7 @@
 """Models in the shape that the native engine takes, and the engine for them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,8 @@ from allyouneed.weights import Weights
 CONFIG = ModelConfig(
     vocab_size=101, n_layers=2, n_decoder_layers=3, d_model=32, d_ff=80, n_heads=3, d_k=16, d_v=48
 )
+# Enough work in a batch that the engine shares it among its threads.
+WORTH_SHARING = dataclasses.replace(CONFIG, vocab_size=2001)
 
 needs_compiler = pytest.mark.skipif(native_library() is None, reason="no C++ compiler")
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native_models import CONFIG, engine_of, needs_compiler, random_model, sources
+import torch
+from native_models import CONFIG, WORTH_SHARING, engine_of, needs_compiler, random_model, sources
 from numpy.typing import NDArray
 
 from allyouneed.inference import BeamSearch, Greedy, Hypothesis, Limits, search
-from allyouneed.inference.engine import Candidates, Ids
+from allyouneed.inference.engine import ROW, Candidates, Ids
 from allyouneed.inference.fast_engine import FastEngine
 from allyouneed.inference.fast_search import Beam, Task, fast_search, refilling
-from allyouneed.model import Transformer
+from allyouneed.rows import one_sentence_a_row
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 
 LIMITS = Limits(max_extra_tokens=12)
@@ -44,10 +45,14 @@ def assert_same(fast: list[list[Hypothesis]], plain: list[list[Hypothesis]]) -> 
 
 
 @needs_compiler
-@pytest.mark.parametrize("strategy", [BeamSearch(4), BeamSearch(5, 0.0), Greedy()])
-def test_the_native_engine_finds_what_the_plain_model_finds(strategy: BeamSearch | Greedy) -> None:
+@pytest.mark.parametrize(
+    ("strategy", "n_best"),
+    [(BeamSearch(4), 4), (BeamSearch(5, 0.0), 2), (BeamSearch(4, 3.0), 1), (Greedy(), 1)],
+)
+def test_the_native_engine_finds_what_the_plain_model_finds(
+    strategy: BeamSearch | Greedy, n_best: int
+) -> None:
     model, texts = random_model(), sources(30)
-    n_best = strategy.size if isinstance(strategy, BeamSearch) else 1
 
     fast = found_fast(engine_of(model), texts, strategy, n_best=n_best)
 
@@ -89,13 +94,40 @@ def test_learned_positions_bound_the_length() -> None:
 
 @needs_compiler
 def test_threads_change_nothing() -> None:
-    model, texts = random_model(), sources(6)
+    model, texts = random_model(WORTH_SHARING), sources(40)
 
     one, three = (
-        found_fast(engine_of(model, threads=n), texts, BeamSearch(4), n_best=4) for n in (1, 3)
+        found_fast(engine_of(model, threads=n), texts, BeamSearch(4), n_best=4, batch_tokens=2000)
+        for n in (1, 3)
     )
 
     assert_same(one, three)
+
+
+@needs_compiler
+@pytest.mark.parametrize("may_end", [True, False])
+def test_all_candidates_have_the_plain_models_probabilities(may_end: bool) -> None:
+    model = random_model()
+    model.embedding.weight.data[1::2] *= 20  # logits so far apart that sums must be scaled anew
+    engine, source = engine_of(model), sources(1)[0]
+    engine.reserve(1, 1, len(source) + 1, 2)
+    engine.encode([source], [0])
+    row = np.array([(0, 0, 0, BEGIN, -1, may_end)], dtype=ROW)
+
+    found = engine.step(row, np.zeros((1, 1, 2), dtype=np.int32), CONFIG.vocab_size)
+
+    with torch.no_grad():
+        state = model.start(one_sentence_a_row([[*source, END]]))
+        logits, _ = model.step(torch.tensor([BEGIN]), state)
+    expected = logits[0].log_softmax(-1)
+    never = {PAD, BEGIN} if may_end else {PAD, BEGIN, END}
+    n_candidates = CONFIG.vocab_size - len(never)
+    assert set(found.ids[0, :n_candidates].tolist()) == set(range(CONFIG.vocab_size)) - never
+    assert found.log_probs[0, :n_candidates] == pytest.approx(
+        expected[found.ids[0, :n_candidates].tolist()].numpy(), abs=2e-3
+    )
+    assert (np.diff(found.log_probs[0, :n_candidates]) <= 0).all()
+    assert (found.log_probs[0, n_candidates:] == -np.inf).all()
 
 
 @needs_compiler
@@ -122,7 +154,7 @@ def _ids_in_a_child(
 @needs_compiler
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_process_can_go_on_with_the_engine() -> None:
-    engine, texts = engine_of(random_model()), sources(3)
+    engine, texts = engine_of(random_model(WORTH_SHARING)), sources(40)
     before = [best.ids for [best] in found_fast(engine, texts, Greedy())]
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
@@ -166,15 +198,3 @@ def test_the_batch_stays_full_while_sentences_wait() -> None:
         assert found[place][0].ids == tuple(range(10, 10 + length))
     # While the long one goes on, the seven short ones take turns in the other slot.
     assert engine.rows_of_steps == [2] * 28 + [1] * 3
-
-
-@needs_compiler
-def test_marks_never_come_out() -> None:
-    model: Transformer = random_model()
-    model.embedding.weight.data[[PAD, BEGIN]] *= 10  # by far the largest logits, now and then
-
-    fast = found_fast(engine_of(model), sources(10), BeamSearch(3), n_best=3)
-
-    ids = {id_ for hypotheses in fast for it in hypotheses for id_ in it.ids}
-    assert ids
-    assert not ids & {PAD, BEGIN, END}

@@ -21,34 +21,26 @@ inline void pause_a_moment(int n_so_far) {
 #endif
 }
 
-class Threads {
+// The threads of one process, and what they wait at.
+class Team {
    public:
-    explicit Threads(int n_threads) : n_threads_(n_threads), n_at_work_(n_threads) {}
-    ~Threads() { stop(); }
+    explicit Team(int n_threads) : n_threads_(n_threads), process_(getpid()) {
+        for (int i = 1; i < n_threads; ++i) workers_.emplace_back(&Team::loop, this, i);
+    }
+    ~Team() {
+        call(nullptr);
+        for (auto& worker : workers_) worker.join();
+    }
 
-    // Those that are at work, or were last.
-    int count() const { return n_at_work_; }
+    bool is_of_this_process() const { return process_ == getpid(); }
 
-    // Lets all threads work, or only the caller's where there is too little to share.
-    void share_work(bool shared) { n_at_work_ = shared ? n_threads_ : 1; }
-
-    // Calls `work(thread)` in every thread at work and returns when all are done.
     void run(const std::function<void(int)>& work) {
-        if (n_at_work_ == 1) return work(0);
-        if (process_ != getpid()) start();  // threads do not survive a fork
-        work_ = &work;
-        {
-            std::lock_guard<std::mutex> guard(mutex_);
-            ++round_;
-        }
-        wake_.notify_all();
+        call(&work);
         work(0);
         barrier();
     }
 
-    // Returns when all threads have come here.
     void barrier() {
-        if (n_at_work_ == 1) return;
         const unsigned phase = phase_.load(std::memory_order_relaxed);
         if (arrived_.fetch_add(1) + 1 == n_threads_) {
             arrived_.store(0);
@@ -61,55 +53,72 @@ class Threads {
    private:
     static constexpr int PATIENCE = 10000;  // pauses, a fraction of a millisecond
 
-    void start() {
-        for (auto& thread : workers_) thread.release();  // the parent's, after a fork
-        workers_.clear();
-        process_ = getpid();
-        arrived_ = 0;
-        stopping_ = false;
-        for (int i = 1; i < n_threads_; ++i)
-            workers_.emplace_back(new std::thread(&Threads::loop, this, i, round_.load()));
-    }
-
-    void loop(int thread, unsigned round) {
-        for (;;) {
-            for (int n = 0; round_ == round && n < PATIENCE; ++n) pause_a_moment(0);
-            if (round_ == round) {
-                std::unique_lock<std::mutex> lock(mutex_);
-                wake_.wait(lock, [&] { return round_ != round; });
-            }
-            ++round;
-            if (stopping_) return;
-            (*work_)(thread);
-            barrier();
-        }
-    }
-
-    void stop() {
-        if (process_ != getpid()) {
-            for (auto& thread : workers_) thread.release();
-            return;
-        }
-        stopping_ = true;
+    void call(const std::function<void(int)>* work) {
+        work_ = work;
         {
             std::lock_guard<std::mutex> guard(mutex_);
             ++round_;
         }
         wake_.notify_all();
-        for (auto& thread : workers_) thread->join();
+    }
+
+    void loop(int thread) {
+        for (unsigned round = 0;; ++round) {
+            for (int n = 0; round_ == round && n < PATIENCE; ++n) pause_a_moment(0);
+            if (round_ == round) {
+                std::unique_lock<std::mutex> lock(mutex_);
+                wake_.wait(lock, [&] { return round_ != round; });
+            }
+            if (!work_) return;
+            (*work_)(thread);
+            barrier();
+        }
     }
 
     const int n_threads_;
-    int n_at_work_;
-    std::vector<std::unique_ptr<std::thread>> workers_;
-    pid_t process_ = 0;
-    const std::function<void(int)>* work_ = nullptr;
+    const pid_t process_;
+    const std::function<void(int)>* work_ = nullptr;  // of this round; null: go home
     std::atomic<unsigned> round_{0};
-    std::atomic<bool> stopping_{false};
     std::mutex mutex_;
     std::condition_variable wake_;
     alignas(64) std::atomic<int> arrived_{0};
     alignas(64) std::atomic<unsigned> phase_{0};
+    std::vector<std::thread> workers_;  // the last member: they use the others
+};
+
+class Threads {
+   public:
+    explicit Threads(int n_threads) : n_threads_(n_threads), n_at_work_(n_threads) {}
+    ~Threads() { let_go_of_the_parents(); }
+
+    // Those that are at work, or were last.
+    int count() const { return n_at_work_; }
+
+    // Lets all threads work, or only the caller's where there is too little to share.
+    void share_work(bool shared) { n_at_work_ = shared ? n_threads_ : 1; }
+
+    // Calls `work(thread)` in every thread at work and returns when all are done.
+    void run(const std::function<void(int)>& work) {
+        if (n_at_work_ == 1) return work(0);
+        let_go_of_the_parents();
+        if (!team_) team_ = std::make_unique<Team>(n_threads_);
+        team_->run(work);
+    }
+
+    // Returns when all threads at work have come here.
+    void barrier() {
+        if (n_at_work_ > 1) team_->barrier();
+    }
+
+   private:
+    // Threads do not survive a fork, and what they waited at cannot be taken down without them.
+    void let_go_of_the_parents() {
+        if (team_ && !team_->is_of_this_process()) team_.release();
+    }
+
+    const int n_threads_;
+    int n_at_work_;
+    std::unique_ptr<Team> team_;
 };
 
 // The part of 0 … n that is this thread's.
