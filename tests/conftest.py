@@ -1,5 +1,6 @@
 """Small worlds that several tests live in."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,14 @@ import torch
 from toy_world import make_toy_run, write_toy_text
 
 from allyouneed.config import CorpusConfig, RunConfig
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # where kernels run in tests if there is no GPU
+
+
+@pytest.fixture
+def device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @pytest.fixture(autouse=True)

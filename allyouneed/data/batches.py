@@ -70,6 +70,12 @@ class Batch(NamedTuple):
         labels = self.labels.to(device, non_blocking=True)
         return self._replace(src=self.src.to(device), tgt=self.tgt.to(device), labels=labels)
 
+    def copy_(self, other: "Batch") -> None:
+        """Overwrite the tensors with those of another batch of the same shape."""
+        for mine, its in zip((*self.src, *self.tgt), (*other.src, *other.tgt), strict=True):
+            mine.copy_(its, non_blocking=True)
+        self.labels.copy_(other.labels, non_blocking=True)
+
     def pinned(self) -> "Batch":
         """In memory that a GPU copies from while everything else goes on."""
         src, tgt = (Rows(*(tensor.pin_memory() for tensor in side)) for side in self[:2])
