@@ -27,7 +27,9 @@ class Graphed:
         if self._graph is None:
             torch.cuda.empty_cache()  # what ran unrecorded left its memory in another pool
             self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph, pool=self._pool):
+            # Another thread may be copying the next batches into pinned memory meanwhile.
+            mode = "thread_local"
+            with torch.cuda.graph(self._graph, pool=self._pool, capture_error_mode=mode):
                 self._results = self._function()
         self._graph.replay()
         return tuple(result.clone() for result in self._results)
