@@ -30,10 +30,6 @@ def shard(model: Transformer) -> None:
         fully_shard(layer, mesh=mesh)
 
 
-def is_sharded(model: nn.Module) -> bool:
-    return isinstance(model, FSDPModule)
-
-
 def whole(tensor: Tensor) -> Tensor:
     """A tensor that ranks hold parts of, put together; all of them must ask for it."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
@@ -70,7 +66,7 @@ def load_whole(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
 
 def unsharded(model: Transformer) -> Transformer:
     """The model itself, or a copy with whole weights if it is in parts."""
-    if not is_sharded(model):
+    if not isinstance(model, FSDPModule):
         return model
     with torch.random.fork_rng([]):  # its first weights are not used
         copy = Transformer(model.config).to(model.device)

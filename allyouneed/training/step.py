@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
+from torch.distributed.fsdp import FSDPModule
 
 from allyouneed.config import TrainingConfig
 from allyouneed.data.batches import Batch
@@ -14,7 +15,7 @@ from allyouneed.model.transformer import Transformer
 from allyouneed.training.distributed import ALONE, Ranks, averaging_gradients
 from allyouneed.training.loss import Loss, label_smoothed_loss
 from allyouneed.training.optimizer import set_rate
-from allyouneed.training.sharding import is_sharded, whole
+from allyouneed.training.sharding import whole
 
 
 class StepResult(NamedTuple):
@@ -29,14 +30,12 @@ class StepResult(NamedTuple):
 
 
 class Engine(Protocol):
-    """Computes gradients into the parameters' `grad`, and lets the optimizer use them.
-
-    By the time it does they are the sum over all ranks.
-    """
+    """Computes gradients into the parameters' `grad`, and lets the optimizer use them."""
 
     def backward(self, batch: Batch, n_tokens: int, first: bool, last: bool) -> Loss:
-        """Gradients of the loss over `n_tokens`, replacing those of before if it is the `first`
-        batch of a step and added to them if not; ranks may exchange those of the `last`.
+        """Gradients of the loss over `n_tokens`, those of all ranks, with the `last` of a step.
+
+        They replace those of before with the `first` batch of a step, and are added otherwise.
         """
 
     def update(self) -> Tensor:
@@ -70,7 +69,7 @@ class PlainEngine:
         if first:
             self._optimizer.zero_grad()
         loss = self._loss(batch.to(self._device), last)
-        # The average over the ranks of so many times a part is the sum of the parts.
+        # The gradient is the sum over the ranks, each of which has its part of the batch.
         torch.autograd.backward(loss.smoothed * (self._ranks.count / n_tokens))
         return Loss(loss.smoothed.detach(), loss.nll)
 
@@ -140,7 +139,7 @@ def _can_fuse(model: Transformer) -> bool:
     sizes = model.config.d_k, model.config.d_v
     return (
         model.device.type == "cuda"
-        and not is_sharded(model)
+        and not isinstance(model, FSDPModule)
         and importlib.util.find_spec("triton") is not None
         and all(size in (16, 32, 64, 128) for size in sizes)
     )

@@ -2,8 +2,9 @@
 
 import itertools
 
+import numpy as np
 import torch
-from random_pairs import RandomPairs
+from numpy.typing import NDArray
 from torch import Tensor
 
 from allyouneed.config import ModelConfig, TrainingConfig
@@ -18,6 +19,19 @@ MODEL = ModelConfig(
     vocab_size=50, n_layers=2, d_model=16, d_ff=32, n_heads=2, d_k=8, d_v=8, dropout=0.0
 )
 TRAINING = TrainingConfig(batch_tokens=224, row_width=32)  # seven rows: ranks have unequal parts
+
+
+class RandomPairs:
+    def __init__(self, n: int) -> None:
+        rng = np.random.default_rng(0)
+        self.lengths = rng.integers(2, 12, (n, 2)).astype(np.int32)
+        self.spans = ((0, n, 1.0, 1),)
+        self._ids = [rng.integers(4, 50, lengths.sum()) for lengths in self.lengths]
+
+    def texts(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        sides = [np.split(self._ids[index], [self.lengths[index, 0]]) for index in indices]
+        sources, targets = zip(*sides, strict=True)
+        return np.concatenate(sources), np.concatenate(targets)
 
 
 def some_batches(config: TrainingConfig, n: int, ranks: Ranks = ALONE) -> list[Batch]:

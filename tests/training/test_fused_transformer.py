@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from random_pairs import RandomPairs
+from one_step import RandomPairs
 from torch import Tensor
 from torch.testing import assert_close
 

@@ -1,16 +1,15 @@
 """One training step: accumulation, packing, memory."""
 
 import dataclasses
-import itertools
 
 import pytest
 import torch
-from random_pairs import RandomPairs
+from one_step import RandomPairs, some_batches
 from torch import Tensor
 from torch.testing import assert_close
 
 from allyouneed.config import ModelConfig, TrainingConfig
-from allyouneed.data.batches import Batch, Batches, Position
+from allyouneed.data.batches import Batch, Batches
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import Rows
 from allyouneed.training.loss import Loss, label_smoothed_loss
@@ -21,11 +20,6 @@ MODEL = ModelConfig(
     vocab_size=50, n_layers=1, d_model=16, d_ff=32, n_heads=2, d_k=8, d_v=8, dropout=0.0
 )
 TRAINING = TrainingConfig(batch_tokens=128, row_width=32)
-
-
-def some_batches(config: TrainingConfig, n: int) -> list[Batch]:
-    stream = Batches(RandomPairs(60), config).starting_at(Position())
-    return [batch for batch, _ in itertools.islice(stream, n)]
 
 
 def make_step(config: TrainingConfig = TRAINING) -> tuple[TrainStep, Transformer]:

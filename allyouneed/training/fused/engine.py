@@ -27,8 +27,8 @@ class FusedEngine:
     ) -> None:
         self._fused = FusedTransformer(model, precision, config.label_smoothing)
         self._optimizer = optimizer
-        self._ranks = ranks
         self._clip_norm = config.clip_norm or math.inf
+        self._ranks = ranks
         self._device = model.device
         self._scale = torch.zeros(1, device=self._device)
         self._seeds = torch.zeros(self._fused.n_seeds, dtype=torch.int64, device=self._device)
@@ -39,6 +39,15 @@ class FusedEngine:
         self._recorded_update = Graphed(self._move_parameters, self._pool)
 
     def backward(self, batch: Batch, n_tokens: int, first: bool, last: bool) -> Loss:
+        loss = self._add_gradient(batch, n_tokens, first)
+        if last:
+            self._ranks.sum_(self._fused.gradient)
+        return loss
+
+    def update(self) -> Tensor:
+        return self._recorded_update()[0]
+
+    def _add_gradient(self, batch: Batch, n_tokens: int, first: bool) -> Loss:
         self._scale.fill_(1 / n_tokens)
         torch.randint(2**31, self._seeds.shape, out=self._seeds)
         if not self._records:
@@ -53,10 +62,6 @@ class FusedEngine:
         mine, recorded = self._recorded[key]
         mine.copy_(batch)
         return Loss(*recorded())
-
-    def update(self) -> Tensor:
-        self._ranks.sum_(self._fused.gradient)
-        return self._recorded_update()[0]
 
     def _loss_and_gradient(self, batch: Batch, first: bool) -> Loss:
         if first:
