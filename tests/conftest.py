@@ -1,12 +1,19 @@
 """Small worlds that several tests live in."""
 
+import os
 import random
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
 from allyouneed.config import CorpusConfig, DataConfig, ModelConfig, RunConfig, TrainingConfig
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 WORDS = ["ein", "zwei", "drei", "rot", "grün", "hund", "katze", "haus", "läuft", "sieht", "über"]
 
@@ -46,3 +53,21 @@ def toy_run(tmp_path: Path, toy_text: CorpusConfig) -> RunConfig:
             device="cpu",
         ),
     )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """Chromium; tests that look at pages are skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    executable = next(filter(None, map(shutil.which, names)), None)
+    if not executable:
+        pytest.skip("no Chromium is installed")
+    flags = ["--disable-gpu", "--no-first-run", "--disable-background-networking",
+             "--disable-component-update", "--disable-sync"]  # fmt: skip
+    if os.geteuid() == 0:  # Chromium's sandbox cannot be set up by root
+        flags.append("--no-sandbox")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=executable, args=flags)
+        yield browser
+        browser.close()
