@@ -13,6 +13,7 @@ import { percent, Translation } from "./translation.js";
 const N_BEST = 4;
 const N_LISTED = 4;
 const PAUSE_IN_TYPING = 300; // milliseconds
+const LONGEST_READ_OUT = 300; // characters
 const HINT = "Choose a word to see what it attended to. Underlined: the model was less sure.";
 
 const source = new Source((isComplete) => (isComplete ? translateNow() : translateSoon()), attempt);
@@ -47,6 +48,7 @@ async function translate(signal) {
   if (isBlank) {
     translation.clear();
     showTranslation();
+    announce();
     return;
   }
   source.check();
@@ -55,9 +57,9 @@ async function translate(signal) {
     for await (const message of streamTranslation(request, signal)) {
       if ("model" in message) begin(message, text);
       translation.receive(message);
-      showTranslation();
+      showTranslation(message.index);
     }
-    say(translation.text);
+    announce();
   } catch (error) {
     if (error.status === 403) byId("key-form").hidden = false;
     if (!signal.aborted) translation.age();
@@ -77,11 +79,12 @@ function begin(message, text) {
 
 // ---- showing -------------------------------------------------------------------------------
 
-function showTranslation() {
+/** Show what has changed: all of it, or one sentence. */
+function showTranslation(changed) {
   place = Math.min(place, Math.max(0, translation.sentences.length - 1));
   for (const id of ["copy", "save", "explore"]) byId(id).disabled = translation.isEmpty;
-  showPointed(null);
-  drawAlternatives();
+  showPointed(translation.pointed);
+  if (changed === undefined || changed === place) drawAlternatives();
 }
 
 function drawAlternatives() {
@@ -89,7 +92,7 @@ function drawAlternatives() {
     translation.choose(place, number);
     drawAlternatives();
     byId("hypotheses").querySelector(":checked").focus();
-    say(translation.text);
+    announce();
   });
 }
 
@@ -127,6 +130,11 @@ function extents(words, start) {
 function showLanguages() {
   source.language = languages.source;
   byId("translation").lang = languages.target;
+}
+
+function announce() {
+  const { text, sentences } = translation;
+  say(text.length <= LONGEST_READ_OUT ? text : `Translated, ${sentences.length} sentences.`);
 }
 
 /** For those who do not see the page. */
@@ -174,7 +182,8 @@ function save() {
 byId("swap").addEventListener("click", swap);
 byId("copy").addEventListener("click", copy);
 byId("save").addEventListener("click", save);
-byId("explore").addEventListener("click", () => explore(model, translation.sentences[place]));
+byId("explore").addEventListener("click", () =>
+  attempt(() => explore(model, translation.sentences[place])));
 document.addEventListener("keydown", (event) => {
   if (!event.ctrlKey && !event.metaKey) return;
   const name = (event.shiftKey ? "shift " : "") + event.key.toLowerCase();

@@ -15,6 +15,12 @@ export const key = {
   set: (value) => sessionStorage.setItem(KEY, value),
 };
 
+/** The server's errors begin small and have no full stop. */
+export const asSentence = (error) => `${error.charAt(0).toUpperCase()}${error.slice(1)}.`;
+
+/** Throw if nobody is there. */
+export const ping = () => ask("health");
+
 export async function describeModels() {
   const answer = await ask("v1/models");
   return answer.json();
@@ -30,7 +36,7 @@ export async function* streamTranslation(request, signal) {
   });
   for await (const line of lines(answer.body)) {
     const message = JSON.parse(line);
-    if (message.error) throw new Problem(sentence(message.error));
+    if (message.error) throw new Problem(asSentence(message.error));
     if (message.done) return;
     yield message;
   }
@@ -77,11 +83,9 @@ function refusal(status, retryAfter, said) {
     503: "The server is busy. Trying again shortly.",
     504: "The server took too long. Trying again shortly.",
   };
-  return new Problem(ours[status] ?? sentence(said || `The server answered with error ${status}`),
+  return new Problem(ours[status] ?? asSentence(said || `The server answered with error ${status}`),
     { status, mayPass, retryAfter: Number(retryAfter) || null });
 }
-
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 
 async function* lines(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();

@@ -83,7 +83,7 @@ export class Translation {
 
   #drawSentence(place) {
     const old = this.#root.children[place];
-    if (old?.contains(this.#held)) this.#letGo();
+    if (old?.contains(this.#held) || old?.contains(this.#hovered)) this.#letGo();
     const words = chosen(this.#sentences[place]).words.flatMap(({ before, text, confidence }) => [
       before,
       make("span", {
@@ -141,11 +141,13 @@ export class Translation {
   #point({ held = this.#held, hovered = this.#hovered }) {
     this.#held = held;
     this.#hovered = hovered;
-    const element = hovered ?? held;
-    this.#onpoint(element && this.#pointed(element));
+    this.#onpoint(this.pointed);
   }
 
-  #pointed(element) {
+  /** The word that is pointed at, what is known of it, and where its sentence begins in the source. */
+  get pointed() {
+    const element = this.#hovered ?? this.#held;
+    if (!element) return null;
     const span = element.parentElement;
     const place = Number(span.dataset.place);
     const sentence = this.#sentences[place];
@@ -153,7 +155,6 @@ export class Translation {
     return { element, place, word, sentence, start: this.#startOf(place) };
   }
 
-  /** Where a sentence begins in the source. */
   #startOf(place) {
     const earlier = this.#sentences.slice(0, place);
     const between = this.#layout.slice(0, place + 1);
