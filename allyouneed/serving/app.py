@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from typing_extensions import TypedDict  # pydantic reads typing's from Python 3.12 on only
 
 from allyouneed import __version__
 from allyouneed.errors import UserError
@@ -22,6 +24,21 @@ from allyouneed.serving.settings import Settings
 from allyouneed.translator import Translator
 
 Load = Callable[[], Mapping[str, Translator]]
+
+
+class ErrorAnswer(TypedDict):
+    error: str
+
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorAnswer, "description": "What was wrong with the request."},
+    "5XX": {"model": ErrorAnswer, "description": "Too busy, too slow, not ready; try again."},
+}
+# Swagger's page starts with a script inside it and styles itself; it shows nothing of any user.
+_DOCS_POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; frame-ancestors 'none'"
+)
 
 
 def create_app(load: Load, settings: Settings, fail: Callable[[Exception], None]) -> FastAPI:
@@ -48,7 +65,7 @@ def create_app(load: Load, settings: Settings, fail: Callable[[Exception], None]
         lifespan=lifespan,
     )
     for routes in (libretranslate.routes, own_endpoints.routes, operations.routes):
-        app.include_router(routes(desk))
+        app.include_router(routes(desk), responses=_ERRORS)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(UserError, _user_error)
     app.add_exception_handler(HTTPException, _http_error)
@@ -60,7 +77,12 @@ def create_app(load: Load, settings: Settings, fail: Callable[[Exception], None]
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
         )
-    app.add_middleware(Watch, metrics=desk.metrics, max_body=settings.max_body)
+    app.add_middleware(
+        Watch,
+        metrics=desk.metrics,
+        max_body=settings.max_body,
+        policies={"/docs": _DOCS_POLICY},
+    )
     return app
 
 

@@ -14,7 +14,13 @@ from allyouneed.serving.catalogue import AUTO, Recognised, recognise_all, recogn
 from allyouneed.serving.desk import Desk
 from allyouneed.serving.downloads import Downloads
 from allyouneed.serving.refusals import Refusal, bad_request
-from allyouneed.serving.request_bodies import DetectBody, FileBody, TranslateBody, openapi_body
+from allyouneed.serving.request_bodies import (
+    DetectBody,
+    FileBody,
+    SentFile,
+    TranslateBody,
+    openapi_body,
+)
 from allyouneed.serving.service import Passage
 from allyouneed.text.language import language_name
 
@@ -76,11 +82,11 @@ def routes(desk: Desk) -> APIRouter:
     async def translate_file(request: Request) -> FileAnswer:
         """Translate a file; the answer says where to fetch it."""
         body = await desk.receive(request, FileBody)
-        filename = PurePath(body.file.filename or "").name
+        filename = PurePath(body.file.filename).name
         form = FILE_FORMATS.get(PurePath(filename).suffix.lower())
         if form is None:
             raise bad_request(f"file format not supported; send {', '.join(FILE_FORMATS)}")
-        fields = {"q": await _text_of(body), "source": body.source, "target": body.target}
+        fields = {"q": _text_of(body.file), "source": body.source, "target": body.target}
         translated = await desk.answer(
             request, _translate(desk, TranslateBody.model_validate({**fields, "format": form}))
         )
@@ -126,9 +132,9 @@ def routes(desk: Desk) -> APIRouter:
     return router
 
 
-async def _text_of(body: FileBody) -> str:
+def _text_of(file: SentFile) -> str:
     try:
-        text = (await body.file.read()).decode("utf-8-sig")
+        text = file.content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise bad_request("the file is not in UTF-8; convert it") from None
     if not text:

@@ -3,6 +3,7 @@
 import logging
 import time
 import traceback
+from collections.abc import Mapping
 from http import HTTPStatus
 
 from starlette.datastructures import MutableHeaders
@@ -14,8 +15,8 @@ from allyouneed.serving.refusals import Refusal
 
 LOG = logging.getLogger("allyouneed.serving")
 
+_NOTHING = "default-src 'none'; frame-ancestors 'self'"  # our page reads errors out of its frame
 _HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -27,17 +28,21 @@ NO_ROUTE = "(none)"
 class Watch:
     """Nothing that a client sent gets into logs or metrics, but for the method if it is usual."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, max_body: int) -> None:
+    def __init__(
+        self, app: ASGIApp, metrics: Metrics, max_body: int, policies: Mapping[str, str]
+    ) -> None:
         self._app = app
         self._metrics = metrics
         self._max_body = max_body
+        self._policies = policies  # of content, where a path has one of its own
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         begin = time.perf_counter()
-        answer = _Answer(send)
+        policy = self._policies.get(scope["path"], _NOTHING)
+        answer = _Answer(send, {"Content-Security-Policy": policy, **_HEADERS})
         with self._metrics.in_flight.track_inprogress():
             try:
                 await self._app(scope, self._limited(scope, receive), answer.send)
@@ -80,15 +85,16 @@ def _announced(scope: Scope) -> int:
 class _Answer:
     """Passes an answer on with the headers that all of them have, and remembers its status."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, headers: Mapping[str, str]) -> None:
         self._send = send
+        self._headers = headers
         self.status: int | None = None
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
+            for name, value in self._headers.items():
                 headers.setdefault(name, value)
         await self._send(message)
 

@@ -23,12 +23,14 @@ def routes(desk: Desk) -> APIRouter:
     router = APIRouter(tags=["operations"])
     files = _page_files()
 
-    @router.api_route("/health", methods=_READING, operation_id="health")
+    @router.head("/health", include_in_schema=False)
+    @router.get("/health")
     async def health() -> dict[str, str]:
         """Say that the process answers."""
         return {"status": "ok"}
 
-    @router.api_route("/ready", methods=_READING, operation_id="ready")
+    @router.head("/ready", include_in_schema=False)
+    @router.get("/ready")
     async def ready() -> dict[str, str]:
         """Say whether the models are loaded."""
         if not desk.is_open:
@@ -74,6 +76,8 @@ def _file(request: Request, file: Response | None) -> Response:
     if file is None:
         raise Refusal(HTTPStatus.NOT_FOUND, "there is no such page")
     if request.headers.get("if-none-match") == file.headers["etag"]:
-        unchanged = {name: file.headers[name] for name in ("etag", "cache-control")}
+        # Browsers take these in place of those they have stored.
+        kept = ("etag", "cache-control", "content-security-policy")
+        unchanged = {name: file.headers[name] for name in kept}
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=unchanged)
     return file

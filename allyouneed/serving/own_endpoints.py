@@ -103,7 +103,9 @@ def routes(desk: Desk) -> APIRouter:
         desk.check_length(*body.texts)
         return await desk.answer(request, _translate(desk, body))
 
-    @router.post("/stream", openapi_extra=openapi_body(StreamBody), response_class=_Lines)
+    @router.post(
+        "/stream", openapi_extra=openapi_body(StreamBody), response_class=StreamingResponse
+    )
     async def stream(request: Request) -> "_Lines":
         """Translate a text, and send each sentence as soon as it is done: a JSON object a line."""
         body = await desk.receive(request, StreamBody)

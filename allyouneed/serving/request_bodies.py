@@ -1,11 +1,21 @@
 """What requests may hold, and how it is read: from JSON, forms and queries alike."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi import Request, UploadFile
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from fastapi import Request
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+)
 from pydantic_core import from_json
+from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect
 
 from allyouneed.serving.refusals import ClientGone, Refusal, bad_request
@@ -17,7 +27,7 @@ _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 class Body(BaseModel):
     """Fields that are not known are left aside, as LibreTranslate does."""
 
-    model_config = ConfigDict(extra="ignore", arbitrary_types_allowed=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
     api_key: str | None = Field(None, description="Where the server asks for one.")
 
@@ -46,10 +56,20 @@ class DetectBody(Body):
         return self.q if isinstance(self.q, str) else " ".join(self.q)
 
 
+@dataclass(frozen=True)
+class SentFile:
+    """A file in a form."""
+
+    filename: str
+    content: bytes
+
+
 class FileBody(Body):
     """LibreTranslate's /translate_file."""
 
-    file: UploadFile
+    file: Annotated[
+        InstanceOf[SentFile], WithJsonSchema({"type": "string", "format": "binary"})
+    ] = Field(description="UTF-8 text.")
     source: str
     target: str
 
@@ -111,13 +131,20 @@ async def read_fields(request: Request, max_body: int) -> Mapping[str, Any]:
         if content_type.endswith("json"):
             return _json_object(await request.body())
         if content_type in _FORMS:
-            form = await request.form(
+            async with request.form(
                 max_files=1, max_fields=_MOST_FORM_FIELDS, max_part_size=max_body
-            )
-            return {**request.query_params, **form}
+            ) as form:
+                sent = {name: await _whole(value) for name, value in form.items()}
+            return {**request.query_params, **sent}
     except ClientDisconnect:
         raise ClientGone from None
     return request.query_params
+
+
+async def _whole(value: str | UploadFile) -> str | SentFile:
+    if isinstance(value, str):
+        return value
+    return SentFile(value.filename or "", await value.read())
 
 
 def _json_object(body: bytes) -> Mapping[str, Any]:

@@ -26,7 +26,7 @@ def word_spans(text: str, tokens: Sequence[str]) -> list[Span]:
     starts = [place for place, it in enumerate(tokens) if place == 0 or it.startswith(SPACE)]
     if len(chunks) != len(starts):
         return [Span("", text, range(len(tokens)))] if text else []
-    ends = [*starts[1:], len(tokens)]
+    ends = [*starts, len(tokens)][1:]
     return [
         span
         for (before, chunk), start, end in zip(chunks, starts, ends, strict=True)
