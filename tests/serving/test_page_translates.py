@@ -46,6 +46,16 @@ def test_markup_is_text(open_page: OpenPage) -> None:
     assert it.page.locator("main img, main script").count() == 0
 
 
+def test_half_a_character_is_not_sent(open_page: OpenPage) -> None:
+    it = open_page()
+    it.source.evaluate("it => { it.value = 'A man \\ud800'; }")
+    it.source.press("End")
+    it.page.keyboard.type(" reads.")
+
+    expect(it.words).not_to_have_count(0)
+    expect(it.problem).to_be_hidden()
+
+
 # ---- sentence by sentence ----------------------------------------------------------------------
 
 # In place of the server: `feed` hands lines to the page.
@@ -134,6 +144,15 @@ def test_languages_are_detected_and_swapped(open_page: OpenPage) -> None:
     expect(it.source).to_have_value(said)
     expect(it.source).to_have_attribute("lang", "de")
     expect(it.translation).to_have_attribute("lang", "en")
+
+
+def test_what_is_detected_decides_where_to(open_page: OpenPage) -> None:
+    it = open_page()
+    it.translate("Ein Mann liest eine Zeitung und trinkt dabei Kaffee.")
+
+    chosen = it.page.get_by_label("To", exact=True).locator(":checked")
+    expect(chosen).to_have_text("Automatic: English")
+    expect(it.source).to_have_attribute("lang", "de")
 
 
 def test_there_is_no_way_back_without_a_model(open_page: OpenPage) -> None:

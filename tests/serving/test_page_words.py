@@ -129,6 +129,32 @@ def test_a_word_is_held_until_escape(open_page: OpenPage) -> None:
     expect(it.threads).to_have_count(0)
 
 
+def test_only_a_held_word_changes_the_alternatives(open_page: OpenPage) -> None:
+    it = open_page()
+    it.translate(TEXT)
+    first = it.page.get_by_role("group", name="Other ways to say sentence 1")
+    it.sentences.nth(1).get_by_role("button").first.hover()
+    expect(it.threads).not_to_have_count(0)
+    expect(first).to_be_visible()
+    it.sentences.nth(1).get_by_role("button").first.click()
+
+    expect(first).to_be_hidden()
+
+
+def test_threads_do_not_outlive_their_text(open_page: OpenPage) -> None:
+    it = open_page()
+    it.translate(CAPTION)
+    it.words.nth(1).hover()
+    it.refuse(400)
+    it.source.fill("A man.\n\n\n\n\n\n")
+
+    expect(it.threads).to_have_count(0)
+    expect(it.problem).to_be_visible()
+    it.words.nth(2).hover()
+    expect(it.page.locator("#readout")).to_contain_text("attended to")
+    expect(it.threads).to_have_count(0)
+
+
 def test_the_keyboard_is_enough(open_page: OpenPage) -> None:
     it = open_page()
     expect(it.source).to_be_focused()
@@ -178,14 +204,19 @@ def test_the_explorer_shows_the_chosen_hypothesis(open_page: OpenPage) -> None:
 def test_the_explorer_says_why_it_stays_away(open_page: OpenPage) -> None:
     it = open_page()
     it.translate(CAPTION)
+    problem = it.page.get_by_role("dialog").get_by_role("alert")
     it.page.route("**/v1/attention*", lambda route: route.continue_(post_data="source="))
     it.button("Explore attention").click()
-
-    problem = it.page.get_by_role("dialog").get_by_role("alert")
     expect(problem).to_contain_text("A blank text has no tokens")
     it.button("Close").click()
     it.page.unroute("**/v1/attention*")
+    it.page.route("**/health", lambda route: route.abort())
     it.button("Explore attention").click()
+    expect(problem).to_contain_text("The server does not answer")
+    it.button("Close").click()
+    it.page.unroute("**/health")
+    it.button("Explore attention").click()
+
     expect(it.explorer.get_by_role("heading", name="Attention")).to_be_visible()
     expect(problem).to_be_hidden()
 

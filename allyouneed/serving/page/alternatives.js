@@ -6,12 +6,12 @@ import { chosen } from "./translation.js";
 const score = (number) => number.toFixed(2).replace("-", "−");
 
 /** Show those of one sentence; `onchoose` hears the number of the one that is picked. */
-export function showAlternatives(sentences, place, onchoose) {
-  const sentence = sentences[place];
+export function showAlternatives(translation, place, onchoose) {
+  const sentence = translation.sentences[place];
   byId("alternatives").hidden = !(sentence?.hypotheses.length > 1);
   if (byId("alternatives").hidden) return;
   byId("alternatives").querySelector("legend").textContent =
-    sentences.length > 1 ? `Other ways to say sentence ${place + 1}` : "Other ways to say it";
+    translation.nSentences > 1 ? `Other ways to say sentence ${place + 1}` : "Other ways to say it";
   byId("hypotheses").replaceChildren(...sentence.hypotheses.map((hypothesis, number) => {
     const input = make("input", { type: "radio", name: "hypothesis", value: number });
     input.checked = number === sentence.chosen;

@@ -6,7 +6,7 @@ const AUTO = "auto";
 
 export class Languages {
   #models = [];
-  #detected = null;
+  #detected = null; // the pair of languages that the server found to be meant
   #from = byId("from");
   #to = byId("to");
   #model = byId("model");
@@ -33,17 +33,19 @@ export class Languages {
 
   /** The fields of a request. */
   get request() {
-    return this.#from.value === AUTO
-      ? { source: AUTO, target: this.#to.value }
-      : { model: this.#model.value };
+    if (this.#from.value !== AUTO) return { model: this.#model.value };
+    return this.#to.value === AUTO
+      ? { source: AUTO }
+      : { source: AUTO, target: this.#to.value };
   }
 
+  /** The language of the text, if it is known. */
   get source() {
-    return this.#from.value === AUTO ? this.#detected : this.#from.value;
+    return this.#from.value === AUTO ? this.#detected?.source : this.#from.value;
   }
 
   get target() {
-    return this.#to.value;
+    return this.#to.value === AUTO ? this.#detected?.target : this.#to.value;
   }
 
   get canSwap() {
@@ -51,9 +53,8 @@ export class Languages {
       source === this.target && target === this.source);
   }
 
-  set detected(language) {
-    if (this.#from.value !== AUTO) return;
-    this.#detected = language;
+  detect(pair) {
+    this.#detected = pair;
     this.#draw();
   }
 
@@ -67,7 +68,7 @@ export class Languages {
 
   #draw() {
     const sources = named(this.#models, "source");
-    const found = sources.get(this.#detected);
+    const found = sources.get(this.#detected?.source);
     const auto = [AUTO, found ? `Detected: ${found}` : "Detect language"];
     fill(this.#from, sources.size > 1 ? [auto, ...sources] : [...sources]);
     this.#drawTargets();
@@ -79,9 +80,12 @@ export class Languages {
   }
 
   #drawTargets() {
-    const reachable = this.#models.filter(({ source }) =>
-      [AUTO, source].includes(this.#from.value));
-    fill(this.#to, [...named(reachable, "target")]);
+    const isAuto = this.#from.value === AUTO;
+    const reachable = this.#models.filter(({ source }) => isAuto || source === this.#from.value);
+    const targets = named(reachable, "target");
+    const found = targets.get(this.#detected?.target);
+    const auto = [AUTO, found ? `Automatic: ${found}` : "Automatic"];
+    fill(this.#to, isAuto ? [auto, ...targets] : [...targets]);
   }
 }
 

@@ -16,7 +16,11 @@ const PAUSE_IN_TYPING = 300; // milliseconds
 const LONGEST_READ_OUT = 300; // characters
 const HINT = "Choose a word to see what it attended to. Underlined: the model was less sure.";
 
-const source = new Source((isComplete) => (isComplete ? translateNow() : translateSoon()), attempt);
+const source = new Source((isComplete) => {
+  showPointed(translation.pointed); // the words of the source have moved
+  if (isComplete) translateNow();
+  else translateSoon();
+}, attempt);
 const translation = new Translation(showPointed);
 const languages = new Languages(() => {
   showLanguages();
@@ -73,7 +77,7 @@ function begin(message, text) {
   ({ model } = message);
   translation.of = text;
   byId("key-form").hidden = true;
-  if (message.detected) languages.detected = message.detected.language;
+  if (message.detected) languages.detect(message);
   showLanguages();
 }
 
@@ -88,7 +92,7 @@ function showTranslation(changed) {
 }
 
 function drawAlternatives() {
-  showAlternatives(translation.sentences, place, (number) => {
+  showAlternatives(translation, place, (number) => {
     translation.choose(place, number);
     drawAlternatives();
     byId("hypotheses").querySelector(":checked").focus();
@@ -96,7 +100,7 @@ function drawAlternatives() {
   });
 }
 
-/** The word that is pointed at, what the model thought of it, and threads to what it attended to. */
+/** The word that is pointed at, how sure the model was, and threads to what it attended to. */
 function showPointed(pointed) {
   clearThreads();
   byId("readout").textContent = translation.isEmpty ? "" : HINT;
@@ -106,12 +110,12 @@ function showPointed(pointed) {
     ` ${percent(word.confidence)} sure; attended to `,
     ...word.attention.slice(0, N_LISTED).flatMap(([at, share], rank) =>
       [rank ? ", " : "", make("i", {}, sentence.words[at].text), ` ${percent(share)}`]), ".");
-  if (source.text === translation.of) { // else the words have moved
+  if (source.text === translation.of) {
     const places = extents(sentence.words, start);
     drawThreads(element,
       word.attention.map(([at, share]) => ({ range: source.range(...places[at]), share })));
   }
-  if (place !== pointed.place) {
+  if (pointed.isHeld && place !== pointed.place) {
     place = pointed.place;
     drawAlternatives();
   }
@@ -129,12 +133,12 @@ function extents(words, start) {
 
 function showLanguages() {
   source.language = languages.source;
-  byId("translation").lang = languages.target;
+  byId("translation").lang = byId("hypotheses").lang = languages.target ?? "";
 }
 
 function announce() {
-  const { text, sentences } = translation;
-  say(text.length <= LONGEST_READ_OUT ? text : `Translated, ${sentences.length} sentences.`);
+  const { text, nSentences } = translation;
+  say(text.length <= LONGEST_READ_OUT ? text : `Translated, ${nSentences} sentences.`);
 }
 
 /** For those who do not see the page. */
@@ -160,9 +164,9 @@ function swap() {
 }
 
 async function copy() {
-  if (navigator.clipboard) {
+  try {
     await navigator.clipboard.writeText(translation.text);
-  } else { // as on any page that does not come over HTTPS
+  } catch { // there is no clipboard on pages that came from another machine without HTTPS
     getSelection().selectAllChildren(byId("translation"));
     document.execCommand("copy");
   }
@@ -173,17 +177,17 @@ async function copy() {
 
 function save() {
   if (translation.isEmpty) return;
-  const stem = (source.fileName ?? "translation.txt").replace(/\.([^.]+)$/, `.${languages.target}.$1`);
+  const name = source.fileName ?? "translation.txt";
+  const download = name.replace(/(\.[^.]*)?$/, `.${languages.target}$1`); // notes.de.txt
   const href = URL.createObjectURL(new Blob([translation.text], { type: "text/plain" }));
-  make("a", { href, download: stem }).click();
+  make("a", { href, download }).click();
   URL.revokeObjectURL(href);
 }
 
 byId("swap").addEventListener("click", swap);
 byId("copy").addEventListener("click", copy);
 byId("save").addEventListener("click", save);
-byId("explore").addEventListener("click", () =>
-  attempt(() => explore(model, translation.sentences[place])));
+byId("explore").addEventListener("click", () => explore(model, translation.sentences[place]));
 document.addEventListener("keydown", (event) => {
   if (!event.ctrlKey && !event.metaKey) return;
   const name = (event.shiftKey ? "shift " : "") + event.key.toLowerCase();

@@ -26,7 +26,8 @@ export async function attempt(action) {
 
 function report(problem, again) {
   const notice = byId("notice");
-  notice.querySelector("p").textContent = problem.message;
+  const promise = problem.mayPass ? " Trying again soon." : "";
+  notice.querySelector("p").textContent = problem.message + promise;
   notice.hidden = false;
   byId("again").hidden = !problem.mayPass;
   byId("again").onclick = again;

@@ -63,8 +63,7 @@ async function reached(promise) {
 }
 
 function silence() {
-  return new Problem("The server does not answer. Trying again until it does.",
-    { mayPass: true });
+  return new Problem("The server does not answer.", { mayPass: true });
 }
 
 async function errorOf(answer) {
@@ -79,9 +78,9 @@ function refusal(status, retryAfter, said) {
   const mayPass = [429, 502, 503, 504].includes(status);
   const ours = {
     403: key.get() ? "The server does not know this key." : "The server asks for a key.",
-    429: "That was too much for one minute. Going on shortly.",
-    503: "The server is busy. Trying again shortly.",
-    504: "The server took too long. Trying again shortly.",
+    429: "That was too much for one minute.",
+    503: "The server is busy.",
+    504: "The server took too long.",
   };
   return new Problem(ours[status] ?? asSentence(said || `The server answered with error ${status}`),
     { status, mayPass, retryAfter: Number(retryAfter) || null });

@@ -49,7 +49,7 @@ export class Source {
   }
 
   get text() {
-    return this.#area.value;
+    return this.#area.value.toWellFormed(); // half of a pair of surrogates is nothing to send
   }
 
   set text(text) {
@@ -99,14 +99,19 @@ export class Source {
     const { text } = this;
     // The mirror gives the text area its height; the last line needs something to stand on.
     this.#mirror.textContent = `${text}\n`;
-    byId("spread").dataset.amount = text.length < 140 ? "little" : text.length < 600 ? "some" : "much";
-    byId("examples").hidden = byId("clear").hidden = false;
-    byId(text ? "examples" : "clear").hidden = true;
+    byId("spread").dataset.amount = amount(text); // the less there is, the larger it is set
+    byId("examples").hidden = Boolean(text);
+    byId("clear").hidden = !text;
     const length = characters(text);
     byId("count").textContent = this.#limit === Infinity ? ""
       : `${number.format(length)} of ${number.format(this.#limit)} characters`;
     byId("count").classList.toggle("wrong", length > this.#limit);
   }
+}
+
+function amount(text) {
+  if (text.length < 140) return "little";
+  return text.length < 600 ? "some" : "much";
 }
 
 /** As the server counts them: an emoji is one. */

@@ -5,7 +5,10 @@ import { byId } from "./dom.js";
 const CHOICE = "theme";
 const system = matchMedia("(prefers-color-scheme: dark)");
 
-const isDark = () => (localStorage.getItem(CHOICE) ?? (system.matches ? "dark" : "light")) === "dark";
+function isDark() {
+  const choice = localStorage.getItem(CHOICE);
+  return choice ? choice === "dark" : system.matches;
+}
 
 function show() {
   document.documentElement.dataset.theme = isDark() ? "dark" : "light";

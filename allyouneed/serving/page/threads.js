@@ -41,7 +41,8 @@ const middle = ({ x, width }) => x + width / 2;
 function hanging(from, to) {
   const [start, end] = [middle(from), middle(to)];
   const sag = 16 + (start - end) / 14;
-  return `M${start} ${from.bottom}C${start} ${from.bottom + sag} ${end} ${to.bottom + sag} ${end} ${to.bottom}`;
+  return `M${start} ${from.bottom}C${start} ${from.bottom + sag} ` +
+    `${end} ${to.bottom + sag} ${end} ${to.bottom}`;
 }
 
 /** Between pages one above the other: from the head of a word to the foot of the other. */

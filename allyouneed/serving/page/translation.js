@@ -39,8 +39,14 @@ export class Translation {
     return this.#sentences.length === 0;
   }
 
+  /** Those that have come. */
   get sentences() {
     return this.#sentences;
+  }
+
+  /** How many there will be. */
+  get nSentences() {
+    return Math.max(0, this.#layout.length - 1);
   }
 
   /** A line of the server: the layout of all, or one sentence. */
@@ -76,8 +82,8 @@ export class Translation {
 
   #put({ index, ...sentence }) {
     const before = this.#sentences[index];
-    const isSame = before?.source === sentence.source;
-    this.#sentences[index] = { ...sentence, chosen: isSame ? again(before, sentence) : 0 };
+    const wasChosen = before?.source === sentence.source && before.chosen > 0;
+    this.#sentences[index] = { ...sentence, chosen: wasChosen ? again(before, sentence) : 0 };
     this.#drawSentence(index);
   }
 
@@ -92,7 +98,7 @@ export class Translation {
         tabindex: -1,
         "aria-pressed": false,
         "aria-description": `${percent(confidence)} sure`,
-        "data-doubt": confidence < UNSURE ? "much" : confidence < LESS_SURE ? "some" : "none",
+        "data-doubt": doubt(confidence),
       }, text),
     ]);
     const sentence = make("span", { class: "sentence", "data-place": place }, ...words);
@@ -144,7 +150,7 @@ export class Translation {
     this.#onpoint(this.pointed);
   }
 
-  /** The word that is pointed at, what is known of it, and where its sentence begins in the source. */
+  /** The word that is pointed at, and where its sentence begins in the source. */
   get pointed() {
     const element = this.#hovered ?? this.#held;
     if (!element) return null;
@@ -152,7 +158,8 @@ export class Translation {
     const place = Number(span.dataset.place);
     const sentence = this.#sentences[place];
     const word = chosen(sentence).words[[...span.children].indexOf(element)];
-    return { element, place, word, sentence, start: this.#startOf(place) };
+    const isHeld = element === this.#held;
+    return { element, isHeld, place, word, sentence, start: this.#startOf(place) };
   }
 
   #startOf(place) {
@@ -165,6 +172,11 @@ export class Translation {
 export const chosen = (sentence) => sentence.hypotheses[sentence.chosen];
 export const percent = (share) => `${Math.round(share * 100)}\u202f%`;
 const chosenText = (sentence) => sentence && chosen(sentence).text;
+
+function doubt(confidence) {
+  if (confidence < UNSURE) return "much";
+  return confidence < LESS_SURE ? "some" : "none";
+}
 
 /** The hypothesis that was chosen before, among those of the same sentence now; else the best. */
 function again(before, sentence) {
