@@ -22,6 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
+import torch
 
 from allyouneed.checkpoint import load_model
 from allyouneed.device import pick_device
@@ -204,6 +205,7 @@ def running(command: Sequence[str]) -> Iterator[str]:
 
 
 def our_systems(folder: Path, texts: Sequence[str], n_threads: int) -> Iterator[System]:
+    torch.set_num_threads(n_threads)
     translator = Translator.load(folder, "cpu")
     expected = [translator.translate_document(text) for text in texts]
     command = [sys.executable, "-m", "allyouneed", "serve", "--device", "cpu"]

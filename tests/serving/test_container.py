@@ -3,6 +3,7 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -14,6 +15,7 @@ STEPS = re.sub(r"\\\n", " ", DOCKERFILE)
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"][
     "allyouneed"
 ]
+DEFAULTS: dict[str | None, Any] = {it.name: it.default for it in serve.params}
 OPTIONS = {option for parameter in serve.params for option in parameter.opts}
 
 
@@ -45,15 +47,12 @@ def test_it_does_not_run_as_root() -> None:
 
 def test_it_serves_the_port_it_exposes_with_options_that_exist() -> None:
     [entry], [port] = steps("ENTRYPOINT"), steps("EXPOSE")
-    defaults = {parameter.name: parameter.default for parameter in serve.params}
 
     assert set(re.findall(r"--[\w-]+", entry)) <= OPTIONS
-    assert defaults["port"] == int(port)
+    assert DEFAULTS["port"] == int(port)
     assert f":{port}/ready" in steps("HEALTHCHECK")[0]
     assert COMPOSE["ports"][0].endswith(f":{port}")
 
 
 def test_docker_waits_for_what_runs_longer_than_the_server_does() -> None:
-    timeout = next(parameter.default for parameter in serve.params if parameter.name == "timeout")
-
-    assert int(COMPOSE["stop_grace_period"].removesuffix("s")) > timeout
+    assert int(COMPOSE["stop_grace_period"].removesuffix("s")) > DEFAULTS["timeout"]

@@ -131,7 +131,7 @@ def test_a_stream_comes_a_sentence_at_a_time(captions: LiveServer) -> None:
 
 def test_a_short_text_passes_a_long_one(captions: LiveServer) -> None:
     async def scenario() -> list[str]:
-        finished = []
+        finished: list[str] = []
 
         async def ask(name: str, text: str) -> None:
             await client.post("/v1/translate", json={"text": text})

@@ -200,7 +200,7 @@ def test_a_full_queue_refuses_at_once_and_whole() -> None:
 def test_who_leaves_frees_the_place_and_is_not_translated() -> None:
     async def scenario(it: World) -> None:
         await it.busy()
-        with it.submit(*"a" * MAX_WAITING):
+        with it.submit(*"a" * MAX_WAITING, manner="another"):
             pass
         job = it.submit(*"b" * MAX_WAITING)
         it.model.gate.set()
