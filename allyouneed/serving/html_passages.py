@@ -26,6 +26,7 @@ _VOID = {
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track",
     "wbr",
 }  # fmt: skip
+_DEEPEST = 50  # inline tags in inline tags
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,8 @@ class _Parser(HTMLParser):
             if tag not in _VOID:
                 self._verbatim.append(tag)
         elif tag in _INLINE:
+            if len(self._tags) == _DEEPEST:
+                raise bad_request(f"inline tags are nested more than {_DEEPEST} deep")
             self._tags.append((_Tag(tag, opening), self._n_characters))
         else:
             self.parts.append(opening)

@@ -1,5 +1,6 @@
 """A server that runs until it is told to stop, then finishes what it has begun."""
 
+import math
 import signal
 import socket
 from collections.abc import Mapping
@@ -41,7 +42,7 @@ def serve(
             access_log=False,  # `Watch` writes one that holds no addresses and no keys
             log_config=None,
             server_header=False,
-            timeout_graceful_shutdown=int(settings.timeout),
+            timeout_graceful_shutdown=math.ceil(settings.timeout),
         )
     )
     with _bound(host, port) as listening:
