@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from allyouneed.errors import ConfigError, MissingExtraError
+from allyouneed.serving.settings import Settings
 
 AT_LEAST_ONE = click.IntRange(min=1)
 POSITIVE = click.FloatRange(min=0, min_open=True)
@@ -80,14 +81,6 @@ def serve(
     origins: tuple[str, ...],
 ) -> None:
     """Serve translations over HTTP, and a page at http://127.0.0.1:5000."""
-    known_keys = frozenset() if keys is None else _read_keys(keys)
-    try:
-        from allyouneed.serving.server import named_models
-        from allyouneed.serving.server import serve as run
-        from allyouneed.serving.settings import Settings
-    except ImportError as error:
-        raise MissingExtraError(error.name or "fastapi", "serve", "serving") from None
-
     settings = Settings(
         max_characters=max_characters,
         max_sentences=max_sentences,
@@ -97,9 +90,15 @@ def serve(
         batch_sentences=batch_sentences,
         batch_wait=batch_wait,
         requests_per_minute=requests_per_minute,
-        keys=known_keys,
+        keys=frozenset() if keys is None else _read_keys(keys),
         allowed_origins=origins,
     )
+    try:
+        from allyouneed.serving.server import named_models
+        from allyouneed.serving.server import serve as run
+    except ImportError as error:
+        raise MissingExtraError(error.name or "fastapi", "serve", "serving") from None
+
     _log_as_json()
     run(named_models(models), settings, host=host, port=port, device=device, n_threads=threads)
 

@@ -5,17 +5,15 @@ Ids come without marks. Shapes: B pairs, T target tokens, S source tokens, V voc
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import Rows, one_sentence_a_row
 from allyouneed.text.tokenizer import BEGIN, END, PAD
+from allyouneed.visualization.attention import Weights
 
 Ids = Sequence[int]
 Alignment = list[tuple[int, int]]  # (place in the source, place in the target)
-Weights = NDArray[np.float32]
 
 
 @torch.inference_mode()

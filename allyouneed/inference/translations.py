@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass
 from typing import Any
 
-from allyouneed.inference.teacher_forcing import Alignment, Weights
-from allyouneed.visualization.attention import Attention
+from allyouneed.inference.teacher_forcing import Alignment
+from allyouneed.visualization.attention import Attention, Weights
 
 Attend = Callable[[Sequence[str], Sequence[str]], Attention]  # source tokens, target tokens
 

@@ -41,8 +41,8 @@ class ModelAnswer(TypedDict):
     source_name: str
     target: str
     target_name: str
-    parameters: int
     layers: int
+    decoder_layers: int
     heads: int
     width: int
     vocabulary: int
@@ -240,8 +240,8 @@ def _model(name: str, translator: Translator) -> ModelAnswer:
         "source_name": language_name(translator.source_language),
         "target": translator.target_language,
         "target_name": language_name(translator.target_language),
-        "parameters": sum(it.numel() for it in translator.model.parameters()),
         "layers": config.n_layers,
+        "decoder_layers": config.decoder_layers,
         "heads": config.n_heads,
         "width": config.d_model,
         "vocabulary": config.vocab_size,

@@ -160,11 +160,14 @@ def test_bodies_that_are_too_large_are_refused_announced_or_not(content_type: st
     with small_server(max_body=1000) as client:
         headers = {"Content-Type": content_type}
         announced = client.post("/translate", content=b"x" * 1001, headers=headers)
+        promised = {**headers, "Content-Length": "1001"}
+        unsent = client.post("/translate", content=b"x", headers=promised)
         chunked = client.post("/translate", content=chunks(5000), headers=headers)
         small_enough = client.post("/translate", content=b"x" * 1000, headers=headers)
 
-    assert (announced.status_code, chunked.status_code) == (413, 413)
-    assert list(announced.json()) == list(chunked.json()) == ["error"]
+    for refused in (announced, unsent, chunked):
+        assert refused.status_code == 413
+        assert list(refused.json()) == ["error"]
     assert small_enough.status_code == 400
 
 

@@ -80,8 +80,10 @@ def test_what_is_in_the_target_language_already_stays(client: TestClient) -> Non
 
 
 def test_short_texts_are_recognised_by_their_company(client: TestClient) -> None:
-    answer = translate(client, q=[GERMAN, "Die"], source="auto")
+    alone = translate(client, q="Hallo", source="auto")
+    answer = translate(client, q=[GERMAN, "Hallo"], source="auto")
 
+    assert alone["detectedLanguage"]["language"] == "en"  # as far as five letters tell
     assert [it["language"] for it in answer["detectedLanguage"]] == ["de", "de"]
 
 
