@@ -17,7 +17,7 @@ from allyouneed import __version__
 from allyouneed.errors import UserError
 from allyouneed.serving import libretranslate, operations, own_endpoints
 from allyouneed.serving.desk import Desk
-from allyouneed.serving.middleware import Watch
+from allyouneed.serving.middleware import LOG, Watch
 from allyouneed.serving.refusals import ClientGone, Refusal
 from allyouneed.serving.service import Service
 from allyouneed.serving.settings import Settings
@@ -92,6 +92,7 @@ async def _work(desk: Desk, load: Load, fail: Callable[[Exception], None]) -> No
         service = Service(translators, desk.settings, desk.metrics)
         await asyncio.to_thread(service.warm_up)
         desk.open(service)
+        LOG.info("ready", extra={"models": list(translators)})
         await service.run()
     except Exception as error:
         desk.close()

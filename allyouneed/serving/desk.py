@@ -57,9 +57,12 @@ class Desk:
         return parse_body(kind, fields)
 
     def check_length(self, *texts: str) -> None:
+        """Refuse what is too much even before it is split into sentences."""
         limit, n_characters = self.settings.max_characters, sum(map(len, texts))
         if n_characters > limit:
             raise bad_request(f"request ({n_characters}) exceeds text limit ({limit})")
+        if len(texts) > self.settings.max_sentences:
+            raise bad_request(f"{len(texts)} texts exceed the limit {self.settings.max_sentences}")
 
     async def answer(self, request: Request, work: Coroutine[Any, Any, T]) -> T:
         """What `work` gives, unless it takes too long or nobody waits for it any more."""

@@ -1,5 +1,6 @@
 """LibreTranslate's endpoints, so that programs written for it work with this server."""
 
+import asyncio
 from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import PurePath
@@ -151,7 +152,8 @@ async def _translate(desk: Desk, body: TranslateBody) -> TranslateAnswer:
     target = catalogue.resolve(body.target)
     if body.source == AUTO:
         # Among them the target: what is in it already stays as it is.
-        recognised = _recognise_each(texts, [*catalogue.sources(target), target])
+        languages = [*catalogue.sources(target), target]
+        recognised = await asyncio.to_thread(_recognise_each, texts, languages)
         sources = [it.language for it in recognised]
     else:
         recognised, sources = [], [catalogue.resolve(body.source)] * len(texts)
@@ -166,8 +168,8 @@ async def _translate(desk: Desk, body: TranslateBody) -> TranslateAnswer:
     best = [it[0] for it in variants]
     answer: TranslateAnswer = {"translatedText": best if is_list else best[0]}
     if recognised:
-        languages = [_recognised(it) for it in recognised]
-        answer["detectedLanguage"] = languages if is_list else languages[0]
+        detected = [_recognised(it) for it in recognised]
+        answer["detectedLanguage"] = detected if is_list else detected[0]
     if body.alternatives:
         others = [it[1:] for it in variants]
         answer["alternatives"] = others if is_list else others[0]

@@ -198,6 +198,7 @@ def test_missing_fields_are_named_as_libretranslate_does(client: TestClient, mis
         ({"q": "x" * 2001}, "request (2001) exceeds text limit (2000)"),
         ({"q": ["x" * 1001] * 2}, "request (2002) exceeds text limit (2000)"),
         ({"q": "One.\n" * 51}, "51 sentences exceed the limit of 50"),
+        ({"q": [""] * 51}, "51 texts exceed the limit 50"),
     ],
 )
 def test_what_is_wrong_is_said(client: TestClient, fields: dict[str, Any], message: str) -> None:
