@@ -80,7 +80,7 @@ class Service:
         """Do what takes time only once, so that no request waits for it."""
         recognise_best("", self.catalogue.languages())
         for translator in self.catalogue.translators.values():
-            translator.translate(["."])
+            translator.details(translator.translate(["."]))
 
     async def run(self) -> None:
         """Translate what is submitted, until cancelled."""
