@@ -11,6 +11,15 @@ from tiny_translator import copying_search, tiny_translator
 from allyouneed.serving.app import create_app
 from allyouneed.serving.settings import Settings
 
+POSTS = [
+    "/translate",
+    "/detect",
+    "/translate_file",
+    "/v1/translate",
+    "/v1/stream",
+    "/v1/attention",
+]
+
 
 @contextlib.contextmanager
 def small_server(**settings: Any) -> Iterator[TestClient]:
