@@ -1,5 +1,6 @@
 """Small worlds that several tests live in."""
 
+import dataclasses
 import os
 import random
 import shutil
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
+from allyouneed.checkpoint import save_model
 from allyouneed.config import CorpusConfig, DataConfig, ModelConfig, RunConfig, TrainingConfig
 
 if TYPE_CHECKING:
@@ -53,6 +55,21 @@ def toy_run(tmp_path: Path, toy_text: CorpusConfig) -> RunConfig:
             device="cpu",
         ),
     )
+
+
+@pytest.fixture(scope="session")
+def two_way_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of one with the shipped model and, for the way back, one that knows nothing."""
+    from live_server import running_server
+    from tiny_translator import tiny_translator
+
+    folder = tmp_path_factory.mktemp("server")
+    tiny = tiny_translator()
+    manifest = dataclasses.replace(tiny.manifest, source_language="de", target_language="en")
+    save_model(folder / "de-en", tiny.model.state_dict(), tiny.tokenizer, manifest)
+    models = ("--model", "multi30k-en-de", "--model", f"de-en={folder / 'de-en'}")
+    with running_server(folder, *models) as server:
+        yield server.url
 
 
 @pytest.fixture(scope="module")

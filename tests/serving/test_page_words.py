@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Page, expect
-from web_page import CAPTION, TEXT, OpenPage, open_page, two_way_server
+from web_page import CAPTION, TEXT, OpenPage, open_page
 
-__all__ = ["open_page", "two_way_server"]  # fixtures
+__all__ = ["open_page"]  # a fixture
 
 
 def percent(share: float) -> str:
@@ -103,9 +103,10 @@ def corner_of_character(page: Page, place: int) -> list[float]:
     return corner
 
 
-def test_the_mirror_lies_exactly_under_the_text(open_page: OpenPage) -> None:
+@pytest.mark.parametrize("n_texts", [1, 3, 8])  # of three sizes of type
+def test_the_mirror_lies_exactly_under_the_text(open_page: OpenPage, n_texts: int) -> None:
     it = open_page()
-    it.translate(TEXT)
+    it.source.fill(TEXT * n_texts)
 
     assert it.source.bounding_box() == it.page.locator("#mirror").bounding_box()
     source, mirror = it.page.evaluate(

@@ -1,17 +1,12 @@
 """The web page of a running server, and what tests do with it in words of the page."""
 
-import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from live_server import running_server
 from playwright.sync_api import Browser, Locator, Page, Route, expect
-from tiny_translator import tiny_translator
-
-from allyouneed.checkpoint import save_model
 
 CAPTION = "A man in a blue shirt is standing on a ladder."
 TEXT = f"{CAPTION}\n\nThree girls in red shirts play on a green field. A woman reads a book."
@@ -92,18 +87,6 @@ def changed_models(page: Page, **changes: Any) -> None:
 
 
 OpenPage = Callable[..., WebPage]
-
-
-@pytest.fixture(scope="module")
-def two_way_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of one with the shipped model and, for the way back, one that knows nothing."""
-    folder = tmp_path_factory.mktemp("server")
-    tiny = tiny_translator()
-    manifest = dataclasses.replace(tiny.manifest, source_language="de", target_language="en")
-    save_model(folder / "de-en", tiny.model.state_dict(), tiny.tokenizer, manifest)
-    models = ("--model", "multi30k-en-de", "--model", f"de-en={folder / 'de-en'}")
-    with running_server(folder, *models) as server:
-        yield server.url
 
 
 @pytest.fixture
