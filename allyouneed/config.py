@@ -158,8 +158,12 @@ class TrainingConfig:
     label_smoothing: float = 0.1
     clip_norm: float | None = None
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 on a GPU
-    compile: bool | None = None  # None: on a GPU
+    fused: bool | None = None  # by kernels of our own; None: on a GPU
+    compile: bool | None = None  # what is not fused, by torch.compile; None: on a GPU
     device: str = "auto"
+    parallel: Literal["ddp", "fsdp"] = (
+        "ddp"  # with several ranks: all of the model in each, or parts
+    )
     seed: int = 1
     log_every: int = 50
     validate_every: int = 1000

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,14 +9,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from toy_world import make_toy_run, write_toy_text
 
 from allyouneed.checkpoint import save_model
-from allyouneed.config import CorpusConfig, DataConfig, ModelConfig, RunConfig, TrainingConfig
+from allyouneed.config import CorpusConfig, RunConfig
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-WORDS = ["ein", "zwei", "drei", "rot", "grün", "hund", "katze", "haus", "läuft", "sieht", "über"]
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # where kernels run in tests if there is no GPU
+
+
+@pytest.fixture
+def device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -28,33 +34,12 @@ def _one_seed_and_thread() -> None:
 
 @pytest.fixture
 def toy_text(tmp_path: Path) -> CorpusConfig:
-    """Pairs whose target is the source backwards, in capitals."""
-    rng = random.Random(0)
-    sources = [" ".join(rng.choices(WORDS, k=rng.randint(2, 6))) for _ in range(200)]
-    targets = [" ".join(reversed(source.upper().split())) for source in sources]
-    (tmp_path / "text.src").write_text("\n".join(sources) + "\n", encoding="utf-8")
-    (tmp_path / "text.tgt").write_text("\n".join(targets) + "\n", encoding="utf-8")
-    return CorpusConfig(source=str(tmp_path / "text.src"), target=str(tmp_path / "text.tgt"))
+    return write_toy_text(tmp_path)
 
 
 @pytest.fixture
 def toy_run(tmp_path: Path, toy_text: CorpusConfig) -> RunConfig:
-    """A run that takes a second or two on one core."""
-    return RunConfig(
-        folder=str(tmp_path / "run"),
-        model=ModelConfig(vocab_size=400, n_layers=1, d_model=16, d_ff=32, n_heads=2, d_k=8, d_v=8),
-        data=DataConfig(corpora=(toy_text,), workers=1),
-        training=TrainingConfig(
-            steps=12,
-            batch_tokens=256,
-            row_width=32,
-            warmup_steps=10,
-            log_every=3,
-            save_every=4,
-            validate_every=6,
-            device="cpu",
-        ),
-    )
+    return make_toy_run(tmp_path, toy_text)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
 """`allyouneed train`."""
 
+import contextlib
+import os
 import signal
 import sys
 from pathlib import Path
@@ -47,14 +49,20 @@ def train(run_file: Path, overrides: tuple[str, ...], folder: str | None) -> Non
     The vocabulary is learned and the text prepared first if that has not been done. A run that
     was interrupted goes on from its last checkpoint when the same command is given again.
     """
-    from allyouneed.cli.train_display import make_display
+    from allyouneed.cli.train_display import Nothing, make_display
     from allyouneed.run_file import load_run
+    from allyouneed.training.distributed import joined_ranks
     from allyouneed.training.events import Stopped
     from allyouneed.training.run import train as train_run
 
     run = load_run(run_file, [*overrides, *([f"folder={folder}"] if folder else [])])
     stop = StopSwitch()
-    with make_display(sys.stderr) as display:
+    speaks = os.environ.get("RANK", "0") == "0"  # this and the next are set by torchrun
+    attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    with (
+        joined_ranks(run.training.device, attempt),
+        make_display(sys.stderr) if speaks else contextlib.nullcontext(Nothing()) as display,
+    ):
 
         def stop_after_step() -> bool:
             display.step_made()
@@ -64,8 +72,11 @@ def train(run_file: Path, overrides: tuple[str, ...], folder: str | None) -> Non
             run, [stop, display], stop_after_step, prepare_progress=display.preparing
         )
     if isinstance(outcome, Stopped):
-        click.echo("give the same command again to go on", err=True)
-        sys.exit(128 + (stop.signal or 0))
+        if speaks:
+            click.echo("give the same command again to go on", err=True)
+        sys.exit(128 + (stop.signal or signal.SIGTERM))  # another rank may have got the signal
+    if not speaks:
+        return
     _draw_curves(Path(run.folder))
     click.echo(f'translate with: allyouneed translate --model {outcome.path} "…"', err=True)
 

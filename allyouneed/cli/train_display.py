@@ -36,6 +36,19 @@ class Display(Listener, Protocol):
     def step_made(self) -> None: ...
 
 
+class Nothing:
+    """What ranks other than the first show."""
+
+    def report(self, event: Event) -> None:
+        pass
+
+    def preparing(self, stage: str, share: float, n_pairs: int) -> None:
+        pass
+
+    def step_made(self) -> None:
+        pass
+
+
 @contextlib.contextmanager
 def make_display(stream: TextIO) -> Iterator[Display]:
     console = Console(file=stream, highlight=False)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from allyouneed.data.ranges import ranges, starts_of
 from allyouneed.errors import DataError
 
 FORMAT_VERSION = 1
@@ -107,7 +108,10 @@ class PreparedData:
         )
         self._stops = stops
         self._ids = ids
-        self._offsets = [_offsets(corpus) for corpus in lengths]
+        # Where the ids of each pair begin, among those of its corpus.
+        self._offsets = np.concatenate(
+            [np.empty(0, np.int64), *(starts_of(corpus.sum(axis=1)) for corpus in lengths)]
+        )
 
     @classmethod
     def open(cls, folder: Path) -> "PreparedData":
@@ -127,10 +131,33 @@ class PreparedData:
         if not 0 <= index < len(self):
             raise IndexError(f"pair {index} of {len(self)}")
         corpus = bisect.bisect_right(self._stops, index)
-        start = self._offsets[corpus][index - self.spans[corpus].start]
+        start = self._offsets[index]
         middle = start + self.lengths[index, 0]
         ids = self._ids[corpus]
         return ids[start:middle], ids[middle : middle + self.lengths[index, 1]]
+
+    def texts(self, indices: npt.NDArray[np.int64]) -> tuple[Ids, Ids]:
+        """All source ids of these pairs end to end, and all target ids: copies."""
+        corpora = np.searchsorted(self._stops, indices, side="right")
+        starts = self._offsets[indices]
+        src_sizes, tgt_sizes = self.lengths[indices].T
+        return (
+            self._gather(corpora, starts, src_sizes),
+            self._gather(corpora, starts + src_sizes, tgt_sizes),
+        )
+
+    def _gather(
+        self,
+        corpora: npt.NDArray[np.int64],
+        starts: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.int32],
+    ) -> Ids:
+        places, corpus_of = ranges(starts, sizes), np.repeat(corpora, sizes)
+        gathered = np.empty(len(places), self.description.dtype)
+        for corpus in np.unique(corpora):
+            members = corpus_of == corpus
+            gathered[members] = self._ids[corpus][places[members]]
+        return gathered
 
 
 class ShardWriter:
@@ -167,12 +194,6 @@ def _ids_path(folder: Path, number: int) -> Path:
 
 def _lengths_path(folder: Path, number: int) -> Path:
     return folder / f"{number}.lengths.npy"
-
-
-def _offsets(lengths: Lengths) -> npt.NDArray[np.int64]:
-    """Where the ids of each pair begin."""
-    sizes = lengths.sum(axis=1, dtype=np.int64)
-    return np.cumsum(sizes) - sizes
 
 
 def _read_lengths(folder: Path, number: int, n_pairs: int) -> Lengths:

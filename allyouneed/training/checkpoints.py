@@ -7,6 +7,7 @@ position, best score) and training.safetensors (Adam's moments, random states).
 import dataclasses
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from allyouneed.data.batches import Position
 from allyouneed.errors import CheckpointError
 from allyouneed.model.transformer import Transformer
 from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.training.distributed import ALONE, Ranks
+from allyouneed.training.sharding import load_whole, placed_like, whole_on_first
 
 PROGRESS, MOMENTS = "training.json", "training.safetensors"
 
@@ -53,13 +56,20 @@ def save_checkpoint(
     progress: Progress,
     tokenizer: Tokenizer,
     manifest: Manifest,
+    ranks: Ranks = ALONE,
 ) -> Path:
+    """All ranks give what they have, the first writes it; then the others go on."""
     path = folder / f"step-{progress.step:08d}"
-    with new_model_folder(path) as unfinished:
-        write_model(unfinished, model.state_dict(), tokenizer, manifest)
-        tensors = _moments(model, optimizer) | _random_states(model.device)
-        (unfinished / MOMENTS).write_bytes(save(tensors))
-        write_json(unfinished / PROGRESS, dataclasses.asdict(progress))
+    weights = whole_on_first(model.state_dict().items(), ranks)
+    tensors = whole_on_first(_moments(model, optimizer), ranks)
+    for number, states in enumerate(ranks.gather(_random_states(model.device))):
+        tensors |= {f"{name}/{number}": state for name, state in states.items()}
+    if ranks.is_first:
+        with new_model_folder(path) as unfinished:
+            write_model(unfinished, weights, tokenizer, manifest)
+            (unfinished / MOMENTS).write_bytes(save(tensors))
+            write_json(unfinished / PROGRESS, dataclasses.asdict(progress))
+    ranks.wait()
     return path
 
 
@@ -103,9 +113,12 @@ def refuse_other_data(folder: Path, fingerprint: str) -> None:
 
 
 def restore_checkpoint(
-    path: Path, model: Transformer, optimizer: torch.optim.Optimizer
+    path: Path, model: Transformer, optimizer: torch.optim.Optimizer, rank: int = 0
 ) -> Progress:
-    """Put model, optimizer and random states back to where the checkpoint was written."""
+    """Put model, optimizer and random states back to where the checkpoint was written.
+
+    There may have been fewer ranks then, or more.
+    """
     saved, wanted = (dataclasses.asdict(it) for it in (load_manifest(path).model, model.config))
     differences = [
         f"{key} {saved[key]} and {wanted[key]}" for key in saved if saved[key] != wanted[key]
@@ -120,15 +133,18 @@ def restore_checkpoint(
         tensors = load_file(path / MOMENTS)
     except (OSError, safetensors.SafetensorError) as error:
         raise _damaged(path, error) from None
-    model.load_state_dict(load_weights(path))
+    load_whole(model, load_weights(path))
     for name, parameter in model.named_parameters():
         optimizer.state[parameter] = {
-            kind: tensors[f"{kind}/{name}"].to(parameter.device)
-            for kind in ("step", "exp_avg", "exp_avg_sq")
+            "step": tensors[f"step/{name}"].to(parameter.device),
+            "exp_avg": placed_like(tensors[f"exp_avg/{name}"], parameter),
+            "exp_avg_sq": placed_like(tensors[f"exp_avg_sq/{name}"], parameter),
         }
-    torch.set_rng_state(tensors["random/cpu"])
-    if model.device.type == "cuda" and "random/cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["random/cuda"], model.device)
+    torch.manual_seed(torch.initial_seed() + progress.step)  # for a rank that was not there
+    if (state := tensors.get(f"random/cpu/{rank}")) is not None:
+        torch.set_rng_state(state)
+    if model.device.type == "cuda" and (state := tensors.get(f"random/cuda/{rank}")) is not None:
+        torch.cuda.set_rng_state(state, model.device)
     return progress
 
 
@@ -146,12 +162,10 @@ def _damaged(path: Path, error: Exception) -> CheckpointError:
     )
 
 
-def _moments(model: Transformer, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    return {
-        f"{kind}/{name}": value.cpu().contiguous()
-        for name, parameter in model.named_parameters()
-        for kind, value in optimizer.state[parameter].items()
-    }
+def _moments(model: Transformer, optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor]]:
+    for name, parameter in model.named_parameters():
+        for kind, value in optimizer.state[parameter].items():
+            yield f"{kind}/{name}", value
 
 
 def _random_states(device: torch.device) -> dict[str, Tensor]:

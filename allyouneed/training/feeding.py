@@ -8,7 +8,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 
-def ahead(items: Iterator[Item], n_ready: int = 8) -> Generator[Item, None, None]:
+def ahead(items: Iterator[Item], n_ready: int = 16) -> Generator[Item, None, None]:
     """The same items; up to `n_ready` of them are made before they are asked for.
 
     What goes wrong in the thread is raised here. Closing the iterator ends the thread.

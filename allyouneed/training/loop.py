@@ -25,6 +25,7 @@ from allyouneed.training.checkpoints import (
     restore_checkpoint,
     save_checkpoint,
 )
+from allyouneed.training.distributed import ALONE, Ranks
 from allyouneed.training.events import (
     Event,
     Finished,
@@ -37,6 +38,7 @@ from allyouneed.training.events import (
 )
 from allyouneed.training.feeding import ahead
 from allyouneed.training.optimizer import make_adam, rate, set_rate
+from allyouneed.training.sharding import load_whole, shard, unsharded, whole_on_first
 from allyouneed.training.step import StepResult, TrainStep
 from allyouneed.training.validation import DevScores, DevSet
 from allyouneed.translator import Translator
@@ -56,7 +58,7 @@ def run_steps(trainer: "Trainer", stop_requested: Callable[[], bool]) -> Finishe
                 trainer.validate()
             if trainer.is_time_to(config.save_every):
                 trainer.save()
-            if stop_requested():
+            if trainer.ranks.any(stop_requested()):
                 return trainer.stop()
     return trainer.finish(reason)
 
@@ -80,15 +82,21 @@ class Trainer:
         dev: DevSet | None,
         device: torch.device,
         listeners: Sequence[Listener],
+        ranks: Ranks = ALONE,
     ) -> None:
         self.run = run
+        self.ranks = ranks
         self._folder = Path(run.folder)
         self._data, self._tokenizer, self._listeners = data, tokenizer, listeners
         self._dev = dev
         torch.manual_seed(run.training.seed)
         self.model = Transformer(run.model).to(device)
+        ranks.seed(run.training.seed)
+        if run.training.parallel == "fsdp" and ranks.count > 1:
+            shard(self.model)
         self._optimizer = make_adam(self.model, run.training)
-        self._train_step = TrainStep(self.model, self._optimizer, run.training)
+        self._train_step = TrainStep(self.model, self._optimizer, run.training, ranks)
+        self._batches = Batches(data, run.training, ranks.number, ranks.count)
         self.manifest = Manifest(
             source_language=run.source_language,
             target_language=run.target_language,
@@ -98,7 +106,7 @@ class Trainer:
         )
         self.progress = Progress(
             data_fingerprint=data.description.fingerprint,
-            plan=Batches(data, run.training).settings,
+            plan=self._batches.settings,
             best_by=run.training.best_by,
         )
         self._unlogged: list[_Unlogged] = []
@@ -121,7 +129,9 @@ class Trainer:
     @contextlib.contextmanager
     def batches(self) -> Iterator[Iterator[Positioned]]:
         """Those that the run has not seen yet."""
-        stream = Batches(self._data, self.run.training).starting_at(self.progress.position)
+        stream = self._batches.starting_at(self.progress.position)
+        if self.model.device.type == "cuda":
+            stream = ((batch.pinned(), position) for batch, position in stream)
         with contextlib.closing(ahead(stream)) as prepared:
             yield prepared
 
@@ -146,12 +156,14 @@ class Trainer:
         """Report the steps since the last report: the only place that waits for the device."""
         if not self._unlogged:
             return
-        results = torch.stack([torch.stack(step.result) for step in self._unlogged]).tolist()
-        for number, (loss, _, grad_norm) in enumerate(results):
+        results = torch.stack([torch.stack(step.result) for step in self._unlogged])
+        results[:, :2] = self.ranks.sum(results[:, :2])  # of the losses each rank has a part
+        rows = results.tolist()
+        for number, (loss, _, grad_norm) in enumerate(rows):
             if not (math.isfinite(loss) and math.isfinite(grad_norm)):
                 self._refuse(number)
         n_tokens = sum(step.n_tokens for step in self._unlogged)
-        loss, nll, grad_norm = (sum(column) / len(results) for column in zip(*results, strict=True))
+        loss, nll, grad_norm = (sum(column) / len(rows) for column in zip(*rows, strict=True))
         seconds = self._count_time()
         self._unlogged.clear()
         self._report(
@@ -202,10 +214,12 @@ class Trainer:
             self.progress,
             self._tokenizer,
             self.manifest,
+            self.ranks,
         )
-        drop_old_checkpoints(
-            self._checkpoints, self.run.training.save_every, self.run.training.keep_checkpoints
-        )
+        if self.ranks.is_first:
+            drop_old_checkpoints(
+                self._checkpoints, self.run.training.save_every, self.run.training.keep_checkpoints
+            )
         self._count_time()
         self._saved = self.progress.step, path
         self._report(Saved(step=self.progress.step, path=str(path)))
@@ -227,8 +241,8 @@ class Trainer:
     def finish(self, reason: str) -> Finished:
         """Average the last checkpoints (section 6.1) into the run's model folder."""
         self._newest_checkpoint()
-        last = list_checkpoints(self._checkpoints)[-self.run.training.average :]
-        self.model.load_state_dict(average_weights(last))
+        last = self._all_checkpoints()[-self.run.training.average :]
+        load_whole(self.model, average_weights(last))
         scores = self._dev_scores(self._dev) if self._dev else None
         self._save_model("model")
         finished = Finished(
@@ -248,10 +262,12 @@ class Trainer:
         return self._folder / "checkpoints"
 
     def _restore(self) -> None:
-        checkpoints = list_checkpoints(self._checkpoints)
+        checkpoints = self._all_checkpoints()
         if not checkpoints:
             return
-        progress = restore_checkpoint(checkpoints[-1], self.model, self._optimizer)
+        progress = restore_checkpoint(
+            checkpoints[-1], self.model, self._optimizer, self.ranks.number
+        )
         if progress.plan != self.progress.plan:
             # The batches are other ones now, so the rest of this epoch cannot be told from the
             # part that was seen: go on with the next.
@@ -263,6 +279,10 @@ class Trainer:
         self.progress = progress
         self._saved = progress.step, checkpoints[-1]
 
+    def _all_checkpoints(self) -> list[Path]:
+        """Those that the first rank sees: a network's file system may show others older ones."""
+        return self.ranks.gather(list_checkpoints(self._checkpoints))[0]
+
     def _newest_checkpoint(self) -> Path:
         """That of the present step, written if it has not been."""
         if self._saved is None or self._saved[0] != self.progress.step:
@@ -272,18 +292,13 @@ class Trainer:
 
     def _probe_memory(self, device: torch.device) -> None:
         if device.type == "cuda":  # a CPU has no memory limit of its own that could be tried
-            self._train_step.probe(Batches(self._data, self.run.training).largest())
+            self._train_step.probe(self._batches.largest())
 
     def _refuse(self, number: int) -> None:
         """The loss of this unlogged step is not a number: keep its text, go no further."""
         path = self._folder / "not-a-number.jsonl"
-        with path.open("w", encoding="utf-8") as file:
-            for index in self._unlogged[number].pairs:
-                source, target = (
-                    self._tokenizer.decode(ids.tolist()) for ids in self._data.pair(index)
-                )
-                record = {"pair": index, "source": source, "target": target}
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        if self.ranks.is_first:
+            self._write_pairs(self._unlogged[number].pairs, path)
         raise TrainingError(
             f"the loss is no longer a number at step "
             f"{self.progress.step - len(self._unlogged) + 1 + number}; its pairs are in {path}. "
@@ -291,11 +306,24 @@ class Trainer:
             "training.warmup_steps or training.clip_norm: 1.0, and look at the pairs"
         )
 
+    def _write_pairs(self, pairs: list[int], path: Path) -> None:
+        with path.open("w", encoding="utf-8") as file:
+            for index in pairs:
+                source, target = (
+                    self._tokenizer.decode(ids.tolist()) for ids in self._data.pair(index)
+                )
+                record = {"pair": index, "source": source, "target": target}
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
     def _dev_scores(self, dev: DevSet) -> DevScores:
-        return dev.score(Translator(self.model.eval(), self._tokenizer, self.manifest))
+        model = unsharded(self.model).eval()
+        return dev.score(Translator(model, self._tokenizer, self.manifest), self.ranks)
 
     def _save_model(self, name: str) -> None:
-        save_model(self._folder / name, self.model.state_dict(), self._tokenizer, self.manifest)
+        weights = whole_on_first(self.model.state_dict().items(), self.ranks)
+        if self.ranks.is_first:
+            save_model(self._folder / name, weights, self._tokenizer, self.manifest)
+        self.ranks.wait()
 
     def _rate(self) -> float:
         return rate(self.progress.step, self.run.model.d_model, self.run.training)

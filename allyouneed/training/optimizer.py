@@ -1,7 +1,7 @@
 """Adam and its rate (section 5.3)."""
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from allyouneed.config import TrainingConfig
 
@@ -19,15 +19,21 @@ def rate(step: int, d_model: int, config: TrainingConfig) -> float:
 
 def make_adam(model: nn.Module, config: TrainingConfig) -> torch.optim.Adam:
     parameters = list(model.parameters())
+    on_gpu = parameters[0].is_cuda
     return torch.optim.Adam(
         parameters,
-        lr=0.0,  # set before every step
+        # Set before every step; as a tensor it can change in a recorded CUDA graph.
+        lr=torch.zeros((), device=parameters[0].device) if on_gpu else 0.0,
         betas=(config.adam_beta1, config.adam_beta2),
         eps=config.adam_epsilon,
-        fused=parameters[0].is_cuda,
+        fused=on_gpu,
+        capturable=on_gpu,
     )
 
 
 def set_rate(optimizer: torch.optim.Optimizer, value: float) -> None:
     for group in optimizer.param_groups:
-        group["lr"] = value
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(value)
+        else:
+            group["lr"] = value

@@ -22,6 +22,7 @@ from allyouneed.errors import TrainingError
 from allyouneed.run_file import SETTINGS, save_run
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.training.checkpoints import refuse_other_data
+from allyouneed.training.distributed import present_ranks
 from allyouneed.training.events import Finished, JsonLog, Listener, Stopped, TensorBoardLog
 from allyouneed.training.loop import Trainer, run_steps
 from allyouneed.training.validation import DevSet
@@ -35,24 +36,32 @@ def train(
 ) -> Finished | Stopped:
     """Make a run, or go on with one that was interrupted.
 
-    `stop_requested` is asked after every step.
+    `stop_requested` is asked after every step. Of the ranks that have been joined each tells its
+    own listeners every event; the first alone writes.
     """
+    ranks = present_ranks()
     folder = Path(run.folder)
     # What may be wrong is looked at before the long work.
     device = pick_device(run.training.device)
     dev = DevSet(run.data.dev) if run.data.dev else None
-    logs: list[Listener] = [JsonLog(folder / "log.jsonl")]
-    if run.training.tensorboard:
-        logs.append(TensorBoardLog(folder / "tensorboard"))
     refuse_other_data(folder / "checkpoints", fingerprint_of(run))
-    with only_process_in(folder):
+    logs = _logs(run) if ranks.is_first else []
+    with contextlib.ExitStack() as until_the_end:
+
+        def lock_and_prepare() -> None:
+            until_the_end.enter_context(only_process_in(folder))
+            if not is_prepared(run, folder / "data"):
+                prepare(run, folder / "data", progress=prepare_progress)
+
+        ranks.first_does(lock_and_prepare)
+        data = PreparedData.open(folder / "data")
+        tokenizer = Tokenizer.load(folder / "data" / TOKENIZER_FILE)
+        model = dataclasses.replace(run.model, vocab_size=len(tokenizer))
+        run_as_made = dataclasses.replace(run, model=model)
         try:
-            data, tokenizer = _prepared(run, folder / "data", prepare_progress)
-            run = dataclasses.replace(
-                run, model=dataclasses.replace(run.model, vocab_size=len(tokenizer))
-            )
-            trainer = Trainer(run, data, tokenizer, dev, device, [*logs, *listeners])
-            save_run(run, folder / SETTINGS)
+            trainer = Trainer(run_as_made, data, tokenizer, dev, device, [*logs, *listeners], ranks)
+            if ranks.is_first:
+                save_run(run_as_made, folder / SETTINGS)
             return run_steps(trainer, stop_requested)
         except torch.OutOfMemoryError:
             raise TrainingError(
@@ -62,12 +71,12 @@ def train(
             ) from None
 
 
-def _prepared(
-    run: RunConfig, folder: Path, progress: PrepareProgress
-) -> tuple[PreparedData, Tokenizer]:
-    if not is_prepared(run, folder):
-        prepare(run, folder, progress=progress)
-    return PreparedData.open(folder), Tokenizer.load(folder / TOKENIZER_FILE)
+def _logs(run: RunConfig) -> list[Listener]:
+    folder = Path(run.folder)
+    logs: list[Listener] = [JsonLog(folder / "log.jsonl")]
+    if run.training.tensorboard:
+        logs.append(TensorBoardLog(folder / "tensorboard"))
+    return logs
 
 
 @contextlib.contextmanager

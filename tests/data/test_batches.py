@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -29,9 +29,15 @@ class ToyPairs:
             for start, stop, weight in zip(bounds[:-1], bounds[1:], weights, strict=True)
         )
 
-    def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        src, tgt = (np.arange(n, dtype=np.int64) for n in self.lengths[index])
-        return 1000 * index + 10 + src, 1000 * index + 500 + tgt
+    def pair(self, index: int) -> tuple[list[int], list[int]]:
+        src, tgt = (range(n) for n in self.lengths[index])
+        return [1000 * index + 10 + n for n in src], [1000 * index + 500 + n for n in tgt]
+
+    def texts(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        pairs = [self.pair(index) for index in indices.tolist()]
+        src = [token for source, _ in pairs for token in source]
+        tgt = [token for _, target in pairs for token in target]
+        return np.array(src, np.int64), np.array(tgt, np.int64)
 
 
 def lengths(n: int) -> list[tuple[int, int]]:
@@ -48,6 +54,17 @@ def config(batching: str = "packed", batch_tokens: int = 300, **values: int) -> 
         row_width=32,
         **values,  # type: ignore[arg-type]
     )
+
+
+def packed_in_rows_of(width: int) -> TrainingConfig:
+    return TrainingConfig(batch_tokens=4096, row_width=width)
+
+
+def two_epochs(batches: Batches) -> Iterator[Batch]:
+    for batch, position in batches.starting_at(Position()):
+        if position.epoch == 2:
+            return
+        yield batch
 
 
 def sentences(rows: Rows, values: NDArray[np.int64]) -> list[list[int]]:
@@ -83,9 +100,18 @@ def test_an_epoch_shows_every_pair_as_often_as_it_weighs(
 
     plans = Batches(pairs, config(batching, batch_tokens)).plan_epoch(epoch)
 
-    seen = Counter(index for plan in plans for row in plan.rows for index in row)
+    seen = Counter(index for plan in plans for index in plan.pairs.tolist())
     wanted = {i: weight for start, stop, weight, _ in pairs.spans for i in range(start, stop)}
     assert seen == wanted
+
+
+@pytest.mark.parametrize("batching", ["packed", "padded"])
+def test_what_a_pool_leaves_over_comes_with_the_next(batching: str) -> None:
+    pairs = ToyPairs(lengths(5000))  # four pools, some pairs too long for a row
+
+    plans = Batches(pairs, config(batching)).plan_epoch(0)
+
+    assert sorted(index for plan in plans for index in plan.pairs.tolist()) == list(range(5000))
 
 
 @settings(deadline=None)
@@ -96,11 +122,12 @@ def test_a_batch_stays_within_its_budget_and_its_rows_hold_what_they_name(
     pairs = ToyPairs(pair_lengths)
 
     for plan in Batches(pairs, config(batching, batch_tokens)).plan_epoch(0):
-        assert len(plan.rows) <= plan.n_rows
+        assert plan.rows.tolist() == sorted(plan.rows)
+        assert plan.rows[-1] < plan.n_rows
         widest = max(plan.src_width, plan.tgt_width)
         assert plan.n_rows == 1 or plan.n_rows * widest <= batch_tokens
-        for row in plan.rows:
-            src, tgt = (pairs.lengths[row] + 1).sum(axis=0)
+        for row in range(plan.n_rows):
+            src, tgt = (pairs.lengths[plan.pairs[plan.rows == row]] + 1).sum(axis=0)
             assert src <= plan.src_width
             assert tgt <= plan.tgt_width
 
@@ -123,9 +150,12 @@ def test_epochs_differ_and_are_reproducible() -> None:
     first, again = (Batches(ToyPairs(lengths(200)), config()) for _ in range(2))
     other_seed = Batches(ToyPairs(lengths(200)), config(seed=2))
 
-    assert list(first.plan_epoch(1)) == list(again.plan_epoch(1))
-    assert list(first.plan_epoch(1)) != list(first.plan_epoch(2))
-    assert list(first.plan_epoch(1)) != list(other_seed.plan_epoch(1))
+    def rows(batches: Batches, epoch: int) -> list[tuple[list[int], list[int]]]:
+        return [(plan.pairs.tolist(), plan.rows.tolist()) for plan in batches.plan_epoch(epoch)]
+
+    assert rows(first, 1) == rows(again, 1)
+    assert rows(first, 1) != rows(first, 2)
+    assert rows(first, 1) != rows(other_seed, 1)
 
 
 @pytest.mark.parametrize("batching", ["packed", "padded"])
@@ -166,22 +196,43 @@ def test_a_corpus_of_which_nothing_is_left_is_passed_over() -> None:
     assert epoch_pairs([(0, 0, 1.5, 1), (0, 2, 1.0, 1)], seed=1, epoch=0).tolist() == [0, 1]
 
 
-def test_packed_batches_waste_little_and_have_few_shapes() -> None:
-    pairs = ToyPairs(lengths(3000))
-    plans = list(Batches(pairs, config(batch_tokens=1024)).plan_epoch(0))
+def test_packed_batches_waste_little() -> None:
+    pairs = ToyPairs(lengths(30_000))
+    plans = list(Batches(pairs, packed_in_rows_of(128)).plan_epoch(0))
 
     room = sum(plan.n_rows * (plan.src_width + plan.tgt_width) for plan in plans)
-    assert (pairs.lengths + 1).sum() / room > 0.85
-    assert all(plan.src_width == plan.tgt_width for plan in plans)
-    shapes = {(plan.n_rows, plan.src_width) for plan in plans}
-    assert shapes <= {(1024 // width, width) for width in (32, 64, 128, 256)}
+    assert (pairs.lengths + 1).sum() / room > 0.96
+
+
+def test_packed_batches_of_pairs_that_fit_a_row_have_one_shape() -> None:
+    batches = Batches(ToyPairs(lengths(5000)), packed_in_rows_of(256))
+
+    shapes = {batch.src.ids.shape for batch in two_epochs(batches)}
+    assert shapes == {batch.tgt.ids.shape for batch in two_epochs(batches)} == {(16, 256)}
+    assert batches.packed_shapes() == [(16, 256)]
+
+
+def test_longer_pairs_add_a_shape_for_each_doubling() -> None:
+    batches = Batches(ToyPairs([*lengths(5000), (130, 20)]), packed_in_rows_of(64))
+
+    shapes = {tuple(batch.src.ids.shape) for batch in two_epochs(batches)}
+    assert sorted(shapes, reverse=True) == batches.packed_shapes()
+    assert batches.packed_shapes() == [(64, 64), (32, 128), (16, 256)]
+
+
+def test_every_packed_batch_mixes_long_and_short_pairs() -> None:
+    pairs = ToyPairs(lengths(30_000))
+    plans = itertools.islice(Batches(pairs, packed_in_rows_of(256)).plan_epoch(0), 60)
+
+    n_pairs = [len(plan.pairs) for plan in plans]
+    assert np.std(n_pairs) < 0.2 * np.mean(n_pairs)
 
 
 def test_padded_batches_hold_similar_lengths() -> None:
     pairs = ToyPairs(lengths(3000))
     plans = Batches(pairs, config("padded", batch_tokens=1024)).plan_epoch(0)
 
-    spreads = [np.ptp(pairs.lengths[[i for row in plan.rows for i in row], 0]) for plan in plans]
+    spreads = [np.ptp(pairs.lengths[plan.pairs, 0]) for plan in plans]
     assert np.mean(spreads) < np.ptp(pairs.lengths[:, 0]) / 10
 
 
@@ -197,3 +248,34 @@ def test_no_batch_needs_more_memory_than_the_largest(batching: str) -> None:
     stream = batches.starting_at(Position())
     epoch = itertools.takewhile(lambda item: item[1].epoch == 0, stream)
     assert max(cost(batch) for batch, _ in epoch) <= largest
+
+
+@settings(deadline=None)
+@given(length_lists, st.sampled_from(["packed", "padded"]), st.integers(2, 5))
+def test_ranks_split_a_batch_with_nothing_lost_or_doubled(
+    pair_lengths: list[tuple[int, int]], batching: str, n_ranks: int
+) -> None:
+    pairs = ToyPairs(pair_lengths)
+
+    def first_batches(rank: int, n_ranks: int) -> list[Batch]:
+        stream = Batches(pairs, config(batching), rank, n_ranks).starting_at(Position())
+        return [batch for batch, _ in itertools.islice(stream, 3)]
+
+    alone = first_batches(0, 1)
+    ranks = [first_batches(rank, n_ranks) for rank in range(n_ranks)]
+    for batch, *parts in zip(alone, *ranks, strict=True):
+        assert len({part.src.ids.shape for part in parts}) == 1
+        found = [row for part in parts for row in sentences(part.tgt, part.labels.numpy())]
+        assert sorted(found) == sorted(sentences(batch.tgt, batch.labels.numpy()))
+        for part in parts:
+            assert part.pairs == batch.pairs
+            assert part.n_src_tokens == batch.n_src_tokens
+            assert part.n_tgt_tokens == batch.n_tgt_tokens
+
+
+def test_every_rank_probes_its_own_share_of_the_largest_batch() -> None:
+    pairs = ToyPairs(lengths(500))
+
+    alone, shared = (Batches(pairs, config(), 0, n_ranks).largest() for n_ranks in (1, 2))
+
+    assert len(shared.src.ids) == -(-len(alone.src.ids) // 2)

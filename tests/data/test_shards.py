@@ -43,6 +43,15 @@ def test_every_pair_is_read_as_it_was_written(
     assert data.lengths.tolist() == [[len(src), len(tgt)] for src, tgt in written]
 
 
+def test_the_texts_of_many_pairs_are_theirs_in_the_order_asked_for(tmp_path: Path) -> None:
+    write_folder(tmp_path, [[([5], [6, 7]), ([8, 9], [10])], [], [([11], [12]), ([13], [14, 15])]])
+
+    src, tgt = PreparedData.open(tmp_path).texts(np.array([3, 1, 0, 1, 2]))
+
+    assert src.tolist() == [13, 8, 9, 5, 8, 9, 11]
+    assert tgt.tolist() == [14, 15, 10, 6, 7, 10, 12]
+
+
 def test_spans_give_each_corpus_its_pairs_and_weight(tmp_path: Path) -> None:
     write_folder(tmp_path, [[([5], [6])] * 3, [], [([7], [8])] * 2])
 

@@ -1,17 +1,15 @@
 """One training step: accumulation, packing, memory."""
 
 import dataclasses
-import itertools
 
-import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
+from one_step import RandomPairs, some_batches
 from torch import Tensor
 from torch.testing import assert_close
 
 from allyouneed.config import ModelConfig, TrainingConfig
-from allyouneed.data.batches import Batch, Batches, Position
+from allyouneed.data.batches import Batch, Batches
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import Rows
 from allyouneed.training.loss import Loss, label_smoothed_loss
@@ -22,23 +20,6 @@ MODEL = ModelConfig(
     vocab_size=50, n_layers=1, d_model=16, d_ff=32, n_heads=2, d_k=8, d_v=8, dropout=0.0
 )
 TRAINING = TrainingConfig(batch_tokens=128, row_width=32)
-
-
-class RandomPairs:
-    def __init__(self, n: int) -> None:
-        self._rng = np.random.default_rng(0)
-        self.lengths = self._rng.integers(2, 12, (n, 2)).astype(np.int32)
-        self.spans = ((0, n, 1.0, 1),)
-        self._ids = [self._rng.integers(4, 50, lengths.sum()) for lengths in self.lengths]
-
-    def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        src, tgt = np.split(self._ids[index], [self.lengths[index, 0]])
-        return src, tgt
-
-
-def some_batches(config: TrainingConfig, n: int) -> list[Batch]:
-    stream = Batches(RandomPairs(60), config).starting_at(Position())
-    return [batch for batch, _ in itertools.islice(stream, n)]
 
 
 def make_step(config: TrainingConfig = TRAINING) -> tuple[TrainStep, Transformer]:
@@ -110,25 +91,35 @@ def test_probing_the_memory_changes_nothing() -> None:
     config = dataclasses.replace(MODEL, dropout=0.5)
     model = Transformer(config)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    step = TrainStep(model, make_adam(model, TRAINING), TRAINING)
+    optimizer = make_adam(model, TRAINING)
+    step = TrainStep(model, optimizer, TRAINING)
     random_state = torch.get_rng_state()
 
     step.probe(Batches(RandomPairs(60), TRAINING).largest())
 
     assert torch.get_rng_state().equal(random_state)
     assert_close(model.state_dict(), before, rtol=0, atol=0)
-    assert all(parameter.grad is None for parameter in model.parameters())
+    assert not optimizer.state
 
 
 def test_probing_makes_room_for_the_moments(monkeypatch: pytest.MonkeyPatch) -> None:
-    step, model = make_step()
+    step, _ = make_step()
     stepped: list[int] = []
     monkeypatch.setattr(step._optimizer, "step", lambda: stepped.append(1))
 
     step.probe(Batches(RandomPairs(60), TRAINING).largest())
 
     assert stepped
-    assert not model.embedding.weight.grad
+
+
+def test_what_was_probed_leaves_no_trace_in_the_next_step() -> None:
+    batches = some_batches(TRAINING, 1)
+    step, model = make_step()
+    step.probe(Batches(RandomPairs(60), TRAINING).largest())
+    set_rate(step._optimizer, 0.01)
+    step(batches)
+
+    assert_close(model.state_dict(), weights_after(batches), rtol=0, atol=0)
 
 
 def test_bfloat16_is_used_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

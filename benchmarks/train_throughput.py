@@ -1,0 +1,330 @@
+"""Training speed next to peers: the same sentences, the same model, the same mathematics.
+
+Every system runs in a process of its own and sees the same random pairs, as long as those of
+WMT14. Tokens are source and target tokens; padding is not counted. All train in bfloat16 on a
+GPU (float32 on a CPU) with dropout, label smoothing, tied embeddings and fused Adam.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.fx.experimental._config
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+from allyouneed.config import PRESETS, ModelConfig, TrainingConfig
+from allyouneed.data.batches import IGNORE, Batch, Batches, Position
+from allyouneed.data.packing import Indices
+from allyouneed.model.embedding import SinusoidalPositions
+from allyouneed.model.transformer import Transformer
+from allyouneed.rows import PADDING, Rows
+from allyouneed.text.tokenizer import BEGIN, END, PAD
+from allyouneed.training.optimizer import make_adam, set_rate
+from allyouneed.training.step import TrainStep
+
+Step = Callable[[Batch], Any]
+MULTIPLE = 8  # padded batches are made this much wider, so that compiled peers see fewer shapes
+RATE = 1e-4
+WARM_UP = 20  # steps
+
+
+class Result(NamedTuple):
+    system: str
+    tokens_per_second: float
+    model_teraflops: float
+    peak_gib: float
+    seconds_to_start: float
+    loss: float
+
+
+class RandomPairs:
+    """Lengths as in WMT14 (mean 28, up to 126); frequent ids are as frequent as words are."""
+
+    def __init__(self, n: int, vocab_size: int) -> None:
+        rng = np.random.default_rng(0)
+        source = rng.lognormal(3.15, 0.6, n)
+        sides = np.stack((source, source * rng.lognormal(0.02, 0.2, n)), axis=1)
+        self.lengths = sides.clip(1, 126).astype(np.int32)
+        self.spans = ((0, n, 1.0, 1),)
+        self._starts = np.concatenate(([0], self.lengths.sum(axis=1, dtype=np.int64).cumsum()))
+        ranks = (vocab_size - 4) ** rng.random(self._starts[-1])  # Zipf's law
+        self._ids = 3 + ranks.astype(np.int64)
+
+    def texts(self, indices: Indices) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        ids = [
+            np.split(
+                self._ids[self._starts[index] : self._starts[index + 1]], [self.lengths[index, 0]]
+            )
+            for index in indices
+        ]
+        source, target = zip(*ids, strict=True)
+        return np.concatenate(source), np.concatenate(target)
+
+
+def our_step(model_config: ModelConfig, training: TrainingConfig, device: torch.device) -> Step:
+    model = Transformer(model_config).to(device)
+    optimizer = make_adam(model, training)
+    set_rate(optimizer, RATE)
+    step = TrainStep(model, optimizer, training)
+    model.train()
+    return lambda batch: step([batch]).loss
+
+
+def peer_step(model: nn.Module, smoothing: float, device: torch.device, compiled: bool) -> Step:
+    """As a careful user of a peer would write it."""
+    model = model.to(device).train()
+    on_gpu = device.type == "cuda"
+    optimizer = torch.optim.Adam(
+        model.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True
+    )
+
+    def compute_loss(batch: Batch) -> Tensor:
+        with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
+            logits = model(batch.src, batch.tgt)
+        return F.cross_entropy(
+            logits.float().flatten(0, 1), batch.labels.flatten(),
+            ignore_index=IGNORE, label_smoothing=smoothing,
+        )  # fmt: skip
+
+    # Sizes that happen to be equal in one batch are not in the next: no code of its own for them.
+    torch.fx.experimental._config.use_duck_shape = False
+    loss_of = torch.compile(compute_loss, dynamic=True) if compiled else compute_loss
+
+    def step(batch: Batch) -> Tensor:
+        loss = loss_of(wider(batch).to(device))
+        torch.autograd.backward(loss)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), math.inf)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    return step
+
+
+def wider(batch: Batch) -> Batch:
+    """Padded to a multiple that compiled code and tensor cores like."""
+
+    def widen(tensor: Tensor, value: int) -> Tensor:
+        return F.pad(tensor, (0, -tensor.size(1) % MULTIPLE), value=value)
+
+    def rows(side: Rows) -> Rows:
+        return Rows(widen(side.ids, PAD), widen(side.sentence, PADDING), widen(side.position, 0))
+
+    return batch._replace(
+        src=rows(batch.src), tgt=rows(batch.tgt), labels=widen(batch.labels, IGNORE)
+    )
+
+
+class Marian(nn.Module):
+    """Hugging Face's MarianMT with the paper's sizes."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        from transformers import MarianConfig, MarianMTModel
+
+        sizes: dict[str, Any] = {"attn_implementation": "sdpa"} | {
+            f"{stack}_{name}": value
+            for stack in ("encoder", "decoder")
+            for name, value in (
+                ("layers", config.n_layers),
+                ("attention_heads", config.n_heads),
+                ("ffn_dim", config.d_ff),
+            )
+        }
+        self.marian = MarianMTModel(
+            MarianConfig(
+                vocab_size=config.vocab_size, d_model=config.d_model, dropout=config.dropout,
+                activation_function="relu", scale_embedding=True, max_position_embeddings=512,
+                share_encoder_decoder_embeddings=True, tie_word_embeddings=True,
+                pad_token_id=PAD, bos_token_id=BEGIN, eos_token_id=END,
+                decoder_start_token_id=BEGIN, forced_eos_token_id=None,
+                use_cache=False, **sizes,
+            )
+        )  # fmt: skip
+
+    def forward(self, src: Rows, tgt: Rows) -> Tensor:
+        return self.marian(
+            input_ids=src.ids,
+            attention_mask=(src.sentence != PADDING).long(),
+            decoder_input_ids=tgt.ids,
+        ).logits
+
+
+class TorchTransformer(nn.Module):
+    """torch.nn.Transformer with embeddings, positions and projection around it."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
+        self.positions = SinusoidalPositions(config.d_model)
+        self.dropout = nn.Dropout(config.dropout)
+        self.transformer = nn.Transformer(
+            config.d_model, config.n_heads, config.n_layers, config.n_layers, config.d_ff,
+            config.dropout, batch_first=True,
+        )  # fmt: skip
+
+    def forward(self, src: Rows, tgt: Rows) -> Tensor:
+        width = tgt.ids.size(1)
+        later = torch.ones(width, width, dtype=torch.bool, device=tgt.ids.device).triu(1)
+        padding = src.sentence == PADDING
+        x = self.transformer(
+            self._embed(src), self._embed(tgt), tgt_mask=later, tgt_is_causal=True,
+            src_key_padding_mask=padding, memory_key_padding_mask=padding,
+        )  # fmt: skip
+        return F.linear(x, self.embedding.weight)
+
+    def _embed(self, rows: Rows) -> Tensor:
+        scaled = self.embedding(rows.ids) * self.embedding.embedding_dim**0.5
+        return self.dropout(scaled + self.positions(rows.position))
+
+
+PEERS: dict[str, tuple[type[nn.Module], bool]] = {
+    "Hugging Face Marian, sdpa": (Marian, False),
+    "Hugging Face Marian, sdpa, compiled": (Marian, True),
+    "torch.nn.Transformer": (TorchTransformer, False),
+    "torch.nn.Transformer, compiled": (TorchTransformer, True),
+}
+OURS: dict[str, dict[str, Any]] = {
+    "allyouneed, plain": {"fused": False, "compile": False},
+    "allyouneed, plain, compiled": {"fused": False, "compile": True},
+    "allyouneed": {},
+}
+DEFAULT_SYSTEMS = [name for name in (*PEERS, *OURS) if "compiled" in name] + ["allyouneed"]
+
+
+def measure(system: str, model: ModelConfig, batch_tokens: int, steps: int, name: str) -> Result:
+    device = torch.device(name)
+    training = TrainingConfig(
+        batch_tokens=batch_tokens,
+        row_width=min(128, batch_tokens),
+        batching="packed" if system in OURS else "padded",
+        **OURS.get(system, {}),
+    )
+    torch.manual_seed(0)
+    step: Step
+    if system in OURS:
+        step = our_step(model, training, device)
+    else:
+        peer, compiled = PEERS[system]
+        step = peer_step(peer(model), training.label_smoothing, device, compiled)
+    n_pairs = (steps + WARM_UP + 5) * batch_tokens // 20
+    stream = Batches(RandomPairs(n_pairs, model.vocab_size), training).starting_at(Position())
+    batches = [batch for batch, _ in itertools.islice(stream, steps + WARM_UP)]
+    if device.type == "cuda":
+        batches = [batch.pinned() for batch in batches]
+    warm_up, timed = batches[:WARM_UP], batches[WARM_UP:]
+    before_first = time.perf_counter()
+    for batch in warm_up[:2]:  # ours records its kernels in the second
+        step(batch).item()
+    first = time.perf_counter() - before_first
+    for batch in warm_up[2:]:
+        loss = step(batch)
+    loss.item()
+    start = time.perf_counter()
+    for batch in timed:
+        loss = step(batch)
+    loss.item()
+    seconds = time.perf_counter() - start
+    n_src, n_tgt = (
+        sum(counts)
+        for counts in zip(*((b.n_src_tokens, b.n_tgt_tokens) for b in timed), strict=True)
+    )
+    encoder, rest = products(model)
+    return Result(
+        system=system,
+        tokens_per_second=(n_src + n_tgt) / seconds,
+        model_teraflops=6 * (encoder * n_src + rest * n_tgt) / seconds / 1e12,
+        peak_gib=torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else math.nan,
+        seconds_to_start=first,
+        loss=loss.item(),
+    )
+
+
+def products(config: ModelConfig) -> tuple[int, int]:
+    """Weights that a source token is multiplied with, and a target token."""
+    heads = 2 * config.d_model * config.n_heads * (config.d_k + config.d_v)
+    feed_forward = 2 * config.d_model * config.d_ff
+    encoder = config.n_layers * (heads + feed_forward)
+    decoder = config.decoder_layers * (2 * heads + feed_forward)
+    return encoder, decoder + config.vocab_size * config.d_model
+
+
+def show(results: list[Result], title: str) -> None:
+    table = Table("system", title=title)
+    for column in ("ktok/s", "× fastest peer", "model TFLOP/s", "peak GiB", "start, s", "loss"):
+        table.add_column(column, justify="right")
+    peers = [result.tokens_per_second for result in results if result.system in PEERS]
+    for result in results:
+        table.add_row(
+            result.system,
+            f"{result.tokens_per_second / 1000:,.1f}",
+            f"{result.tokens_per_second / max(peers):.2f}" if peers else "",
+            f"{result.model_teraflops:,.2f}",
+            f"{result.peak_gib:.1f}",
+            f"{result.seconds_to_start:.1f}",
+            f"{result.loss:.3f}",
+        )
+    Console(width=110).print(table)
+
+
+def parse_arguments() -> argparse.Namespace:
+    on_gpu = torch.cuda.is_available()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", choices=PRESETS, default="base" if on_gpu else "tiny")
+    parser.add_argument("--vocab-size", type=int, default=37_000 if on_gpu else 4000)
+    parser.add_argument("--batch-tokens", type=int, default=25_000 if on_gpu else 1024)
+    parser.add_argument("--steps", type=int, default=100 if on_gpu else 10)
+    parser.add_argument("--device", default="cuda" if on_gpu else "cpu")
+    parser.add_argument("--systems", nargs="+", choices=[*PEERS, *OURS], default=DEFAULT_SYSTEMS)
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--one", choices=[*PEERS, *OURS], help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def measured_apart(arguments: argparse.Namespace, system: str) -> Result:
+    """In a process of its own: memory and compiled code of one say nothing of the next."""
+    sizes = itertools.chain.from_iterable(
+        (f"--{name.replace('_', '-')}", str(getattr(arguments, name)))
+        for name in ("model", "vocab_size", "batch_tokens", "steps", "device")
+    )
+    command = [sys.executable, __file__, "--one", system, *sizes]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    result = Result(**json.loads(done.stdout.splitlines()[-1]))
+    print(result, file=sys.stderr)
+    return result
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    model = dataclasses.replace(PRESETS[arguments.model], vocab_size=arguments.vocab_size)
+    if arguments.one:
+        result = measure(
+            arguments.one, model, arguments.batch_tokens, arguments.steps, arguments.device
+        )
+        print(json.dumps(result._asdict()))
+        return
+    results = [measured_apart(arguments, system) for system in arguments.systems]
+    device = torch.cuda.get_device_name() if arguments.device == "cuda" else "CPU"
+    show(results, f"{arguments.model} model on {device}, torch {torch.__version__}")
+    if arguments.json:
+        figures = [result._asdict() for result in results]
+        arguments.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

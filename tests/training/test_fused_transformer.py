@@ -1,0 +1,126 @@
+"""Loss and gradient of the whole model against automatic differentiation of the plain one."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+from one_step import RandomPairs
+from torch import Tensor
+from torch.testing import assert_close
+
+pytest.importorskip("triton", reason="Triton is not made for this system")
+
+from allyouneed.config import ModelConfig, TrainingConfig
+from allyouneed.data.batches import Batch, Batches, Position
+from allyouneed.model.transformer import Transformer
+from allyouneed.training.fused.transformer import FusedTransformer
+from allyouneed.training.loss import label_smoothed_loss
+
+MODEL = ModelConfig(
+    vocab_size=50, n_layers=2, d_model=32, d_ff=40, n_heads=2, d_k=16, d_v=16, dropout=0.0
+)
+
+
+def a_batch(row_width: int, device: torch.device) -> Batch:
+    training = TrainingConfig(batch_tokens=2 * row_width, row_width=row_width)
+    batch, _ = next(Batches(RandomPairs(60), training).starting_at(Position()))
+    return batch.to(device)
+
+
+def plain(model: Transformer, batch: Batch, scale: float) -> tuple[float, dict[str, Tensor]]:
+    model.zero_grad()
+    loss = label_smoothed_loss(model(batch.src, batch.tgt), batch.labels, 0.1)
+    torch.autograd.backward(loss.smoothed * scale)
+    return loss.smoothed.item(), gradients(model)
+
+
+def gradients(model: Transformer) -> dict[str, Tensor]:
+    found = {}
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None
+        found[name] = parameter.grad.clone()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changes", "row_width"),
+    [
+        ({}, 32),
+        ({"n_decoder_layers": 1}, 24),
+        ({"positions": "learned", "max_positions": 40}, 32),
+        ({"d_v": 32, "d_model": 48}, 32),
+    ],
+    ids=["base", "fewer decoder layers", "learned positions", "other sizes"],
+)
+def test_it_is_the_plain_model(
+    changes: dict[str, Any], row_width: int, device: torch.device
+) -> None:
+    model = Transformer(dataclasses.replace(MODEL, **changes)).to(device)
+    batch = a_batch(row_width, device)
+    expected_loss, expected = plain(model, batch, scale=0.5)
+    fused = FusedTransformer(model, torch.float32, label_smoothing=0.1)
+    seeds = torch.arange(fused.n_seeds, device=device)
+    scale = torch.tensor([0.5], device=device)
+
+    fused.refresh()
+    loss = fused.loss_and_gradient(batch, scale, seeds, add=False)
+    once = gradients(model)
+    fused.loss_and_gradient(batch, scale, seeds, add=True)
+
+    assert loss.smoothed.item() == pytest.approx(expected_loss, rel=1e-5)
+    assert_close(once, expected, rtol=1e-3, atol=1e-5)
+    twice = {name: 2 * gradient for name, gradient in expected.items()}
+    assert_close(gradients(model), twice, rtol=1e-3, atol=2e-5)
+    assert_close(
+        fused.gradient.norm(), torch.stack([g.norm() for g in twice.values()]).norm(), rtol=1e-4,
+        atol=0.0,
+    )  # fmt: skip
+
+
+def test_with_dropout_the_gradient_is_that_of_the_very_network_that_was_drawn(
+    device: torch.device,
+) -> None:
+    model = Transformer(dataclasses.replace(MODEL, n_layers=1, dropout=0.3)).to(device)
+    batch = a_batch(16, device)
+    fused = FusedTransformer(model, torch.float32, label_smoothing=0.1)
+    seeds = torch.arange(fused.n_seeds, device=device)
+    scale = torch.tensor([1.0], device=device)
+
+    def loss() -> float:
+        fused.refresh()
+        return fused.loss_and_gradient(batch, scale, seeds, add=False).smoothed.item()
+
+    loss()
+    gradient = gradients(model)
+    for name, parameter in model.named_parameters():
+        direction = gradient[name] / gradient[name].norm()
+        with torch.no_grad():
+            parameter.add_(2e-3 * direction)
+            higher = loss()
+            parameter.sub_(4e-3 * direction)
+            slope = (higher - loss()) / 4e-3
+            parameter.add_(2e-3 * direction)
+        assert slope == pytest.approx(gradient[name].norm().item(), rel=0.05), name
+
+    other_seeds = seeds + 1000
+    assert fused.loss_and_gradient(batch, scale, other_seeds, add=False).smoothed.item() != loss()
+
+
+def test_the_optimizer_is_followed_once_refreshed(device: torch.device) -> None:
+    model = Transformer(MODEL).to(device)
+    batch = a_batch(32, device)
+    fused = FusedTransformer(model, torch.float32, label_smoothing=0.1)
+    seeds, scale = torch.arange(fused.n_seeds, device=device), torch.ones(1, device=device)
+    fused.refresh()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.01 * torch.randn_like(parameter))
+    twin = Transformer(MODEL).to(device)
+    twin.load_state_dict(model.state_dict())
+    expected, _ = plain(twin, batch, scale=1.0)
+
+    fused.refresh()
+
+    found = fused.loss_and_gradient(batch, scale, seeds, add=False).smoothed.item()
+    assert found == pytest.approx(expected, rel=1e-5)
