@@ -19,9 +19,11 @@ def test_every_server_answers_every_client(tmp_path: Path) -> None:
     model, figures = tmp_path / "tiny", tmp_path / "figures.json"
     save_model(model, translator.model.state_dict(), translator.tokenizer, translator.manifest)
     sizes = ["--requests", "12", "--clients", "4", "--threads", "1"]
-    command = [sys.executable, BENCHMARK, "--model", model, *sizes, "--json", figures]
+    command = [sys.executable, str(BENCHMARK), "--model", str(model), *sizes]
 
-    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        [*command, "--json", str(figures)], capture_output=True, text=True, check=True
+    )
 
     loads = json.loads(figures.read_text(encoding="utf-8"))
     assert len(loads) == 5
