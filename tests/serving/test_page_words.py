@@ -32,6 +32,20 @@ def test_another_hypothesis_takes_the_place_of_the_best(open_page: OpenPage) -> 
     assert it.page.evaluate("navigator.clipboard.readText()") == second
 
 
+def test_alternatives_mark_where_they_differ(open_page: OpenPage) -> None:
+    it = open_page()
+    it.translate("Two dogs are playing with a red ball in the snow.")
+    best, other = it.page.locator("#hypotheses label").all()
+    expect(best).to_contain_text("Zwei Hunde spielen im Schnee mit einem roten Ball.")
+    expect(other).to_contain_text("Zwei Hunde spielen mit einem roten Ball im Schnee.")
+
+    marked = ["mit", "einem", "roten", "Ball", "im", "Schnee"]
+    expect(other.locator("em")).to_have_text(marked)
+    expect(best.locator("em")).to_have_count(0)
+    other.get_by_role("radio").check()
+    expect(best.locator("em")).to_have_text(["im", "Schnee", "mit", "einem", "roten", "Ball"])
+
+
 def test_a_choice_outlives_typing_on(open_page: OpenPage) -> None:
     it = open_page()
     it.translate(TEXT)

@@ -23,9 +23,14 @@ export function showAlternatives(translation, place, onchoose) {
   }));
 }
 
-/** The words of a hypothesis, those marked that the chosen one does not have. */
-function withDifferences(hypothesis, other) {
-  const known = new Set(other.words.map(({ text }) => text));
-  return hypothesis.words.flatMap(({ before, text }) =>
-    [before, known.has(text) ? text : make("em", {}, text)]);
+/** The words of a hypothesis, marked from the first to the last that differs from another's. */
+function withDifferences({ words }, other) {
+  const isSame = (at, shift) => words[at].text === other.words[at - shift]?.text;
+  let begin = 0;
+  while (begin < words.length && isSame(begin, 0)) begin += 1;
+  let end = words.length;
+  const shift = words.length - other.words.length;
+  while (end > begin && end - shift > begin && isSame(end - 1, shift)) end -= 1;
+  return words.flatMap(({ before, text }, at) =>
+    [before, at < begin || at >= end ? text : make("em", {}, text)]);
 }
