@@ -227,11 +227,11 @@ def our_systems(folder: Path, texts: Sequence[str], n_threads: int) -> Iterator[
 
 
 def their_systems(
-    model: Path, folder: Path, texts: Sequence[str], n_threads: int
+    model: Path, folder: Path, texts: Sequence[str], n_threads: int, quantizations: Sequence[str]
 ) -> Iterator[System]:
     loaded = load_model(model, pick_device("cpu"))
     decoding = loaded.manifest.decoding
-    for quantization in ("float32", "int8"):
+    for quantization in quantizations:
         exported = folder / quantization
         export(loaded, CTranslate2(quantization), exported)
         options = (str(exported), decoding.beam_size, decoding.length_penalty, n_threads)
@@ -262,6 +262,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--requests", type=int, default=300)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--peers", nargs="*", default=["float32", "int8"], help="of CTranslate2")
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     parser.add_argument("--be-peer", help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
@@ -278,7 +279,7 @@ def main() -> None:
     loads = []
     with tempfile.TemporaryDirectory() as folder:
         ours = list(our_systems(model, texts, arguments.threads))
-        theirs = list(their_systems(model, Path(folder), texts, arguments.threads))
+        theirs = list(their_systems(model, Path(folder), texts, arguments.threads, arguments.peers))
         for system in (*ours, *theirs):
             with running(system.command) as url:
                 asyncio.run(load(system, url, texts[:8], 4))  # to be warm
