@@ -161,9 +161,7 @@ class TrainingConfig:
     fused: bool | None = None  # by kernels of our own; None: on a GPU
     compile: bool | None = None  # what is not fused, by torch.compile; None: on a GPU
     device: str = "auto"
-    parallel: Literal["ddp", "fsdp"] = (
-        "ddp"  # with several ranks: all of the model in each, or parts
-    )
+    parallel: Literal["ddp", "fsdp"] = "ddp"  # the model of each rank: a replica, or a part
     seed: int = 1
     log_every: int = 50
     validate_every: int = 1000
@@ -185,6 +183,8 @@ class TrainingConfig:
                 f"batch_tokens is {self.batch_tokens}, less than one row of row_width = "
                 f"{self.row_width}; raise the one or lower the other"
             )
+        if self.parallel == "fsdp" and self.fused:
+            raise ConfigError("fused kernels need whole weights; set parallel: ddp or fused: false")
         if self.seed < 0:
             raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
         if not 0 <= self.cooldown_steps <= self.steps:

@@ -126,3 +126,8 @@ def test_a_corpus_is_called_by_its_name_or_else_by_its_file() -> None:
     assert CorpusConfig(source="data/news.en.gz", target="data/news.de.gz").label == "news"
     assert CorpusConfig(tsv="data/web.tsv").label == "web"
     assert CorpusConfig(tsv="data/web.tsv", name="crawl").label == "crawl"
+
+
+def test_fused_kernels_and_a_model_in_parts_exclude_each_other() -> None:
+    with pytest.raises(ConfigError, match="fused kernels need whole weights"):
+        TrainingConfig(parallel="fsdp", fused=True)

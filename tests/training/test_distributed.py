@@ -150,11 +150,12 @@ def workers(process: subprocess.Popen[str]) -> list[int]:
     return sorted(int(child) for task in tasks for child in task.read_text().split())
 
 
-def test_a_signal_to_torchrun_stops_all_ranks_with_one_checkpoint(world: Path) -> None:
-    stopped = world / "stopped"
+@pytest.mark.parametrize("to", ["torchrun", "one-rank"])
+def test_a_signal_stops_all_ranks_with_one_checkpoint(world: Path, to: str) -> None:
+    stopped = world / f"stopped-{to}"
     process = torchrun("-m", "allyouneed", "train", world / "long.yaml", "--folder", stopped)
     wait_until(lambda: list_checkpoints(stopped / "checkpoints"), process)
-    process.send_signal(signal.SIGTERM)
+    os.kill(process.pid if to == "torchrun" else workers(process)[1], signal.SIGTERM)
 
     errors = finish(process)
 
