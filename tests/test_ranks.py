@@ -22,7 +22,7 @@ RANKS = (
     {"inference"},
     {"translator"},
     {"evaluation"},
-    {"training", "interop"},
+    {"training", "interop", "serving"},
     {"cli"},
     {"__main__"},
 )
