@@ -149,6 +149,7 @@ class DataConfig:
 class TrainingConfig:
     """Section 5; the defaults are the base run."""
 
+    start_from: str | None = None  # a model folder or shipped model to adapt; None: from chance
     steps: int = 100_000
     batch_tokens: int = 25_000  # source tokens a batch, and as many target tokens
     accumulate: int = 1  # batches a step

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from allyouneed.device import is_surely_cpu, pick_device
 from allyouneed.errors import CheckpointError, ConfigError, DataError
@@ -23,7 +23,7 @@ from allyouneed.inference.fast_search import fast_search
 from allyouneed.inference.hypotheses import Hypothesis, penalty
 from allyouneed.inference.limits import Limits
 from allyouneed.inference.strategies import BeamSearch, Greedy, Strategy
-from allyouneed.inference.translations import Alignment, Candidate, Score, Translation
+from allyouneed.inference.translations import Alignment, Candidate, Details, Score, Translation
 from allyouneed.manifest import CONFIG, TOKENIZER, Manifest, load_manifest
 from allyouneed.text.normalize import normalize
 from allyouneed.text.sentences import Document, split_to_fit
@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # torch takes a second to load, and the native engine does wi
 
 __all__ = [
     "Candidate",
+    "Details",
     "Score",
     "Translation",
     "Translator",
@@ -42,6 +43,7 @@ __all__ = [
     "shipped_models",
 ]
 
+T = TypeVar("T")
 PRETRAINED = Path(__file__).parent / "pretrained"
 
 
@@ -198,11 +200,15 @@ class Translator:
         progress: Callable[[int], None] = lambda n_texts: None,
     ) -> str:
         """Translate the sentences of a text and leave what stands between them as it is."""
-        document = Document.parse(text, self.source_language)
+        document = self.sentences(text)
         translations = self.translate(
             document.sentences, strategy=strategy, limits=limits, progress=progress
         )
         return document.rebuild([translation.text for translation in translations])
+
+    def sentences(self, text: str) -> Document:
+        """The sentences of a text, each as long as the model takes at once."""
+        return Document.parse(text, self.source_language).divided(self._fits)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Score]:
         """How probable each target is as the translation of its source."""
@@ -221,25 +227,54 @@ class Translator:
             )
         from allyouneed.inference.teacher_forcing import token_log_probs
 
-        log_probs: list[list[float]] = [[]] * len(lengths)
-        with _evaluating(self.model):
-            for places in by_length(lengths, self.batch_tokens):
-                batch = (
-                    [source_ids[place] for place in places],
-                    [target_ids[place] for place in places],
-                )
-                for place, row in zip(places, token_log_probs(self.model, *batch), strict=True):
-                    log_probs[place] = row
+        log_probs = self._over_pairs(token_log_probs, source_ids, target_ids)
         return [self._score(*target) for target in zip(target_ids, log_probs, strict=True)]
 
-    def attention(self, source: str, target: str | None = None) -> Attention:
-        """What every head attends to; `target` is the best translation unless it is given."""
+    def details(self, translations: Sequence[Translation]) -> list[list[Details]]:
+        """Of every hypothesis: how probable each token was, and what it attended to.
+
+        The sources must be as long as the model takes at once, as those of `sentences` are.
+        """
+        from allyouneed.inference.teacher_forcing import alignment_weights, token_log_probs
+
+        pairs = [
+            (self.tokenizer.ids(translation.source_tokens), self.tokenizer.ids(hypothesis.tokens))
+            for translation in translations
+            for hypothesis in translation.hypotheses
+        ]
+        sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        log_probs = self._over_pairs(token_log_probs, sources, targets)
+        weights = self._over_pairs(alignment_weights, sources, targets)
+        found = map(Details, map(tuple, log_probs), weights)
+        return [list(itertools.islice(found, len(it.hypotheses))) for it in translations]
+
+    def _over_pairs(
+        self,
+        compute: Callable[["Transformer", Sequence[list[int]], Sequence[list[int]]], list[T]],
+        sources: Sequence[list[int]],
+        targets: Sequence[list[int]],
+    ) -> list[T]:
+        """What `compute` makes of each pair, in batches of like lengths."""
+        lengths = [1 + max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
+        found: dict[int, T] = {}
+        with _evaluating(self.model):
+            for places in by_length(lengths, self.batch_tokens):
+                batch = [sources[place] for place in places], [targets[place] for place in places]
+                found |= zip(places, compute(self.model, *batch), strict=True)
+        return [found[place] for place in range(len(lengths))]
+
+    def attention(self, source: str, target: str | Sequence[str] | None = None) -> Attention:
+        """What every head attends to.
+
+        `target` is a translation or the tokens of one; the best translation unless it is given.
+        """
         if target is None:
             return self.translate([source])[0].attention()
-        return self._attention(
-            self.tokenizer.pieces(self.tokenizer.encode(source)),
-            self.tokenizer.pieces(self.tokenizer.encode(target)),
-        )
+        if isinstance(target, str):
+            target = self.tokenizer.pieces(self.tokenizer.encode(target))
+        elif unknown := [piece for piece in target if not self.tokenizer.knows(piece)]:
+            raise DataError(f"{unknown[0]!r} is not a token of this model; give the text instead")
+        return self._attention(self.tokenizer.pieces(self.tokenizer.encode(source)), target)
 
     def _attention(self, source_tokens: Sequence[str], target_tokens: Sequence[str]) -> Attention:
         from allyouneed.inference.attention import attend
@@ -255,13 +290,13 @@ class Translator:
         known = self.manifest.model.max_length or self.manifest.max_source_tokens
         return max(1, min(known, self.manifest.max_source_tokens) - 1)
 
-    def _divide(self, number: int, text: str, ids: list[int], prefix: list[int]) -> list[_Part]:
-        def fits(part: str) -> bool:
-            return len(self.tokenizer.encode(part)) <= self._longest_part
+    def _fits(self, text: str) -> bool:
+        return len(self.tokenizer.encode(text)) <= self._longest_part
 
+    def _divide(self, number: int, text: str, ids: list[int], prefix: list[int]) -> list[_Part]:
         if len(ids) <= self._longest_part:
             return [_Part(number, ids, prefix)] if ids else []
-        divided = self.tokenizer.encode_batch(split_to_fit(normalize(text), fits))
+        divided = self.tokenizer.encode_batch(split_to_fit(normalize(text), self._fits))
         first, *others = filter(None, divided)
         return [_Part(number, first, prefix), *(_Part(number, part, []) for part in others)]
 

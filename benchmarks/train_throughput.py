@@ -10,10 +10,11 @@ import dataclasses
 import itertools
 import json
 import math
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,7 +40,6 @@ from allyouneed.training.step import TrainStep
 Step = Callable[[Batch], Any]
 MULTIPLE = 8  # padded batches are made this much wider, so that compiled peers see fewer shapes
 RATE = 1e-4
-WARM_UP = 20  # steps
 
 
 class Result(NamedTuple):
@@ -222,27 +222,20 @@ def measure(system: str, model: ModelConfig, batch_tokens: int, steps: int, name
     else:
         peer, compiled = PEERS[system]
         step = peer_step(peer(model), training.label_smoothing, device, compiled)
-    n_pairs = (steps + WARM_UP + 5) * batch_tokens // 20
+    n_pairs = (steps + 5) * batch_tokens // 20
     stream = Batches(RandomPairs(n_pairs, model.vocab_size), training).starting_at(Position())
-    batches = [batch for batch, _ in itertools.islice(stream, steps + WARM_UP)]
+    batches = [batch for batch, _ in itertools.islice(stream, steps)]
     if device.type == "cuda":
         batches = [batch.pinned() for batch in batches]
-    warm_up, timed = batches[:WARM_UP], batches[WARM_UP:]
-    before_first = time.perf_counter()
-    for batch in warm_up[:2]:  # ours records its kernels in the second
-        step(batch).item()
-    first = time.perf_counter() - before_first
-    for batch in warm_up[2:]:
-        loss = step(batch)
-    loss.item()
     start = time.perf_counter()
-    for batch in timed:
-        loss = step(batch)
-    loss.item()
-    seconds = time.perf_counter() - start
+    for batch in batches[:2]:  # ours records its kernels in the second
+        step(batch).item()
+    first = time.perf_counter() - start
+    run(step, batches)  # so that all have met every shape: compiled it, found memory for it
+    seconds, loss = run(step, batches)
     n_src, n_tgt = (
         sum(counts)
-        for counts in zip(*((b.n_src_tokens, b.n_tgt_tokens) for b in timed), strict=True)
+        for counts in zip(*((b.n_src_tokens, b.n_tgt_tokens) for b in batches), strict=True)
     )
     encoder, rest = products(model)
     return Result(
@@ -251,8 +244,17 @@ def measure(system: str, model: ModelConfig, batch_tokens: int, steps: int, name
         model_teraflops=6 * (encoder * n_src + rest * n_tgt) / seconds / 1e12,
         peak_gib=torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else math.nan,
         seconds_to_start=first,
-        loss=loss.item(),
+        loss=loss,
     )
+
+
+def run(step: Step, batches: Sequence[Batch]) -> tuple[float, float]:
+    """Seconds for all batches, and the loss of the last."""
+    start = time.perf_counter()
+    for batch in batches:
+        loss = step(batch)
+    value = loss.item()
+    return time.perf_counter() - start, value
 
 
 def products(config: ModelConfig) -> tuple[int, int]:
@@ -303,7 +305,9 @@ def measured_apart(arguments: argparse.Namespace, system: str) -> Result:
         for name in ("model", "vocab_size", "batch_tokens", "steps", "device")
     )
     command = [sys.executable, __file__, "--one", system, *sizes]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    # Peers meet another shape with every batch; without this their memory falls to pieces.
+    environment = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     result = Result(**json.loads(done.stdout.splitlines()[-1]))
     print(result, file=sys.stderr)
     return result

@@ -23,7 +23,7 @@ RANKS = (
     {"inference"},
     {"translator"},
     {"evaluation"},
-    {"training", "interop"},
+    {"training", "interop", "serving"},
     {"cli"},
     {"__main__"},
 )

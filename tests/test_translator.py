@@ -248,3 +248,29 @@ def test_no_model_at_all_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     with pytest.raises(CheckpointError, match="no model is shipped"):
         find_model(None)
+
+
+def test_details_are_of_the_search_that_was() -> None:
+    translator = tiny_translator()
+    translations = translator.translate(TEXTS, n_best=2, alignments=True)
+
+    for translation, details in zip(translations, translator.details(translations), strict=True):
+        for hypothesis, detail in zip(translation.hypotheses, details, strict=True):
+            shape = len(hypothesis.tokens), len(translation.source_tokens) + 1
+            assert detail.attention.shape == shape
+            assert detail.attention.sum(1) == pytest.approx(1, abs=1e-5)
+            if hypothesis.tokens and hypothesis.finished:
+                log_probability = math.fsum(detail.token_log_probabilities)
+                assert log_probability == pytest.approx(hypothesis.log_probability, abs=1e-4)
+        best = details[0].attention[:, :-1]
+        if translation.source_tokens:
+            sources = best.argmax(1).tolist()
+            assert translation.alignment == list(zip(sources, range(len(sources)), strict=True))
+
+
+def test_attention_can_be_asked_of_given_tokens() -> None:
+    attention = tiny_translator().attention("one two", ["▁", "o", "n", "e"])
+
+    assert attention.target_tokens == ("▁", "o", "n", "e")
+    with pytest.raises(DataError, match="not a token"):
+        tiny_translator().attention("one two", ["▁nowhere"])

@@ -19,6 +19,7 @@ COMMANDS = {
     "score": "Say how probable a model finds given translations.",
     "attention": "Show what every head attends to: a page, a picture or text.",
     "figure": "Draw figures 1 and 2 with a model's sizes, positions, rate and curves.",
+    "serve": "Answer over HTTP: LibreTranslate's API, our own, and a page.",
     "export": "Write a model for Hugging Face transformers, CTranslate2 or ONNX.",
 }
 

@@ -31,8 +31,9 @@ def prepare(run_file: Path, overrides: tuple[str, ...], force: bool, show_exampl
     """
     from allyouneed.data import prepare as preparation
     from allyouneed.run_file import load_run
+    from allyouneed.training.starting import with_start
 
-    run = load_run(run_file, overrides)
+    run = with_start(load_run(run_file, overrides))
     folder = Path(run.folder) / "data"
     if not force and preparation.is_prepared(run, folder):
         click.echo(f"{folder} is up to date; --force prepares it again")

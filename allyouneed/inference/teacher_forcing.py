@@ -9,8 +9,9 @@ import torch
 
 from allyouneed.inference.translations import Alignment
 from allyouneed.model.transformer import Transformer
-from allyouneed.rows import PADDING, Rows, one_sentence_a_row
+from allyouneed.rows import Rows, one_sentence_a_row
 from allyouneed.text.tokenizer import BEGIN, END, PAD
+from allyouneed.visualization.attention import Weights
 
 Ids = Sequence[int]
 
@@ -27,22 +28,34 @@ def token_log_probs(
     return [row[: len(target) + 1] for row, target in zip(chosen, targets, strict=True)]
 
 
-@torch.inference_mode()
 def align(model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Alignment]:
     """For each target token, in order: (the place of the source token it comes from, its own).
 
     That is the source token, end mark aside, which the step that made the target token attended
-    to most, in the mean over the heads of the last decoder layer but one: the layer in which
-    encoder-decoder attention was found to come nearest to word alignment (Garg et al., 2019).
+    to most.
+    """
+    return [
+        [(place, token) for token, place in enumerate(weights[:, :-1].argmax(-1).tolist())]
+        for weights in alignment_weights(model, sources, targets)
+    ]
+
+
+@torch.inference_mode()
+def alignment_weights(
+    model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]
+) -> list[Weights]:
+    """How much the step that made each target token attended to each source token, (T, S + 1).
+
+    The last column is the end mark. It is the mean over the heads of the last decoder layer but
+    one: the layer in which encoder-decoder attention was found to come nearest to word alignment
+    (Garg et al., 2019).
     """
     src, tgt = rows_of(model, sources, [[BEGIN, *target] for target in targets])
     layers = model.attention_maps(src, tgt).memory
-    weights = layers[max(0, len(layers) - 2)].mean(1)  # (B, T, S)
-    weights = weights.masked_fill(((src.ids == END) | (src.sentence == PADDING))[:, None], -1)
-    best = weights.argmax(-1).tolist()
+    weights = layers[max(0, len(layers) - 2)].mean(1).float().cpu().numpy()  # (B, T, S)
     return [
-        list(zip(row, range(len(target)), strict=False))  # what is beyond the target is padding
-        for row, target in zip(best, targets, strict=True)
+        row[: len(target), : len(source) + 1]
+        for row, source, target in zip(weights, sources, targets, strict=True)
     ]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass
 from typing import Any
 
-from allyouneed.visualization.attention import Attention
+from allyouneed.visualization.attention import Attention, Weights
 
 Alignment = list[tuple[int, int]]  # (place in the source, place in the target)
 Attend = Callable[[Sequence[str], Sequence[str]], Attention]  # source tokens, target tokens
@@ -79,3 +79,11 @@ class Score:
     @property
     def perplexity(self) -> float:
         return math.exp(-self.log_probability / self.n_tokens)
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the model thought of each token of a hypothesis."""
+
+    token_log_probabilities: tuple[float, ...]  # the end mark's comes last
+    attention: Weights  # (T, S + 1): from each token to the source's; the end mark's comes last

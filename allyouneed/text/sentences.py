@@ -14,9 +14,9 @@ _LEAD = re.compile(r"\s*(?:(?:[-*+•‣◦–—>|]|#{1,6}|\(?(?:\d{1,3}|[a-z])
 _NARROWEST, _WIDEST = 50, 120
 
 # Where a text may be split that is too long: after sentences, else clauses, words, characters.
-_SENTENCES = re.compile(r"""(?<=\w\w[.!?…] )(?=["'«»“„‘(]?[A-ZÀ-ÞΑ-ЯЁ\d])|(?<=[。！？])""")
-_CLAUSES = re.compile(r"(?<=[,;:–—)\]] )|(?<=[、，；：])")
-_WORDS = re.compile(r"(?<= )")
+_SENTENCES = re.compile(r"""(?<=\w\w[.!?…]\s)(?=["'«»“„‘(]?[A-ZÀ-ÞΑ-ЯЁ\d])|(?<=[。！？])""")
+_CLAUSES = re.compile(r"(?<=[,;:–—)\]]\s)|(?<=[、，；：])")
+_WORDS = re.compile(r"(?<=\s)")
 _CHARACTERS = re.compile("")
 
 
@@ -40,6 +40,20 @@ class Document:
                     layout.append("")
                 layout[-1] += tail
         return cls(tuple(sentences), tuple(layout))
+
+    def divided(self, fits: Callable[[str], bool]) -> "Document":
+        """With the parts of a sentence that does not fit as sentences of their own."""
+        sentences: list[str] = []
+        layout = [self.layout[0]]
+        for sentence, after in zip(self.sentences, self.layout[1:], strict=True):
+            for part in split_to_fit(sentence, fits):
+                before, stripped, behind = _stripped(part)
+                layout[-1] += before
+                if stripped:
+                    sentences.append(stripped)
+                    layout.append(behind)
+            layout[-1] += after
+        return Document(tuple(sentences), tuple(layout))
 
     def rebuild(self, translations: Sequence[str]) -> str:
         """The document with a translation in each sentence's place."""
@@ -81,13 +95,19 @@ def _sentences(paragraph: str, language: str) -> Iterator[tuple[str, str, str]]:
     """(layout before, sentence, layout after); the sentence is empty where no word stands."""
     lead = _lead(paragraph)
     for chunk in split_sentences(paragraph[len(lead) :], language) or [""]:
-        sentence = chunk.strip()
+        before, sentence, after = _stripped(chunk)
         if any(map(str.isalnum, sentence)):
-            before, after = chunk.split(sentence, 1)
             yield lead + before, sentence, after
         else:
             yield lead + chunk, "", ""
         lead = ""
+
+
+def _stripped(chunk: str) -> tuple[str, str, str]:
+    """(white space before, text, white space after); all of a blank chunk stands before."""
+    rest = chunk.lstrip()
+    text = rest.rstrip()
+    return chunk[: len(chunk) - len(rest)], text, rest[len(text) :]
 
 
 def _lead(line: str) -> str:

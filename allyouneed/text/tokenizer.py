@@ -125,6 +125,10 @@ class Tokenizer:
         """The ids that `pieces` came from."""
         return [int(self._processor.piece_to_id(piece)) for piece in pieces]
 
+    def knows(self, piece: str) -> bool:
+        """Whether it is a piece of text; pad, begin, end and unknown are none."""
+        return self._processor.piece_to_id(piece) not in (PAD, BEGIN, END, UNKNOWN)
+
 
 def _explain(message: str, vocab_size: int) -> str:
     """What SentencePiece's refusal means for the run file."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from allyouneed.checkpoint import Manifest, average_weights, save_model
+from allyouneed.checkpoint import Manifest, average_weights, load_weights, save_model
 from allyouneed.config import RunConfig
 from allyouneed.data.batches import Batch, Batches, Position
 from allyouneed.data.shards import PreparedData
@@ -41,7 +41,7 @@ from allyouneed.training.optimizer import make_adam, rate, set_rate
 from allyouneed.training.sharding import load_whole, shard, unsharded, whole_on_first
 from allyouneed.training.step import StepResult, TrainStep
 from allyouneed.training.validation import DevScores, DevSet
-from allyouneed.translator import Translator
+from allyouneed.translator import Translator, find_model
 
 Positioned = tuple[Batch, Position]
 
@@ -264,6 +264,8 @@ class Trainer:
     def _restore(self) -> None:
         checkpoints = self._all_checkpoints()
         if not checkpoints:
+            if self.run.training.start_from is not None:
+                load_whole(self.model, load_weights(find_model(self.run.training.start_from)))
             return
         progress = restore_checkpoint(
             checkpoints[-1], self.model, self._optimizer, self.ranks.number

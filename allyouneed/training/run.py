@@ -25,6 +25,7 @@ from allyouneed.training.checkpoints import refuse_other_data
 from allyouneed.training.distributed import present_ranks
 from allyouneed.training.events import Finished, JsonLog, Listener, Stopped, TensorBoardLog
 from allyouneed.training.loop import Trainer, run_steps
+from allyouneed.training.starting import with_start
 from allyouneed.training.validation import DevSet
 
 
@@ -39,6 +40,7 @@ def train(
     `stop_requested` is asked after every step. Of the ranks that have been joined each tells its
     own listeners every event; the first alone writes.
     """
+    run = with_start(run)
     ranks = present_ranks()
     folder = Path(run.folder)
     # What may be wrong is looked at before the long work.

@@ -185,4 +185,5 @@ window.addEventListener("resize", () => {
   if (state.view === "heatmap") showHeatMaps(currentMap());
   else drawLines();
 });
-useTheme(systemIsDark.matches);
+// A page that frames this one names its theme in the address.
+useTheme(location.hash ? location.hash === "#dark" : systemIsDark.matches);

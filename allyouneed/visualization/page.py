@@ -20,28 +20,31 @@ DARK_HEAD_COLOURS = (
 
 def page(attention: Attention, selection: Selection | None = None) -> str:
     """The explorer of one pair of sentences; `selection` is what it shows first."""
+    return _assembled(page_data(attention, selection))
+
+
+def page_data(attention: Attention, selection: Selection | None = None) -> dict[str, Any]:
+    """All that the explorer draws, ready for JSON."""
     start = (selection or Selection()).completed(attention)
     subwords = {kind: attention.map(kind) for kind in KINDS}
     words = {kind: attention.map(kind, whole_words=True) for kind in KINDS}
     divided = any(len(subwords[kind].keys) > len(words[kind].keys) for kind in KINDS)
-    return _assembled(
-        {
-            "source": attention.source,
-            "target": attention.target,
-            "colours": {"light": HEAD_COLOURS, "dark": DARK_HEAD_COLOURS},
-            "scores": SCORES,
-            "start": {
-                "view": start.view,
-                "kind": start.kind or USUAL_KIND,
-                "layer": start.layer,
-                "heads": start.heads,
-                "unit": "words" if start.words and divided else "subwords",
-                "by": start.by,
-            },
-            "subwords": {kind: _packed(map_) for kind, map_ in subwords.items()},
-            "words": {kind: _packed(map_) for kind, map_ in words.items()} if divided else None,
-        }
-    )
+    return {
+        "source": attention.source,
+        "target": attention.target,
+        "colours": {"light": HEAD_COLOURS, "dark": DARK_HEAD_COLOURS},
+        "scores": SCORES,
+        "start": {
+            "view": start.view,
+            "kind": start.kind or USUAL_KIND,
+            "layer": start.layer,
+            "heads": start.heads,
+            "unit": "words" if start.words and divided else "subwords",
+            "by": start.by,
+        },
+        "subwords": {kind: _packed(map_) for kind, map_ in subwords.items()},
+        "words": {kind: _packed(map_) for kind, map_ in words.items()} if divided else None,
+    }
 
 
 def _packed(map_: AttentionMap) -> dict[str, Any]:

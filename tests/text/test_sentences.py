@@ -100,3 +100,19 @@ def test_long_text_is_asked_about_in_short_pieces() -> None:
     split_to_fit("x" * 20_000, fits)
 
     assert asked < 100 * 20_000
+
+
+def test_a_sentence_that_does_not_fit_becomes_several_and_nothing_is_lost() -> None:
+    document = Document.parse("  One.\n\nTwo three,\tfour  five. Six.\n", "en")
+
+    divided = document.divided(lambda text: len(text) <= 8)
+
+    assert divided.sentences == ("One.", "Two", "three,", "four", "five.", "Six.")
+    assert divided.rebuild(divided.sentences) == document.rebuild(document.sentences)
+    assert all(sentence == sentence.strip() for sentence in divided.sentences)
+
+
+def test_sentences_that_fit_stay_as_they_are() -> None:
+    document = Document.parse("One two. Three.", "en")
+
+    assert document.divided(lambda _: True) == document

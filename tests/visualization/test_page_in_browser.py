@@ -1,7 +1,5 @@
 """The page in Chromium; skipped where there is none."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,30 +11,12 @@ from allyouneed.visualization.heads import rank_heads
 from allyouneed.visualization.page import page as make_page
 from allyouneed.visualization.selection import Selection
 
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
-if not CHROMIUM:
-    pytest.skip("no Chromium is installed", allow_module_level=True)
-
-from playwright.sync_api import Browser, Locator, Page  # noqa: E402
+pytest.importorskip("playwright.sync_api")
+from playwright.sync_api import Browser, Locator, Page
 
 ATTENTION = small_attention()
 MAP = ATTENTION.map("encoder-decoder")  # what is shown first
 VISIBLE = 0.01
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    flags = ["--disable-gpu", "--no-first-run", "--disable-background-networking",
-             "--disable-component-update", "--disable-sync"]  # fmt: skip
-    if os.geteuid() == 0:  # Chromium's sandbox cannot be set up by root
-        flags.append("--no-sandbox")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Translations over HTTP: LibreTranslate's endpoints, our own, and a page."""
