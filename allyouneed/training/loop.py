@@ -119,6 +119,7 @@ class Trainer:
                 step=self.progress.step,
                 steps=run.training.steps,
                 warmup_steps=run.training.warmup_steps,
+                peak_rate=rate(run.training.warmup_steps, run.model.d_model, run.training),
                 n_parameters=sum(parameter.numel() for parameter in self.model.parameters()),
                 n_pairs=sum(corpus.n_pairs for corpus in data.description.corpora),
                 device=str(device),
@@ -252,6 +253,7 @@ class Trainer:
             averaged=len(last),
             loss=scores and scores.loss,
             bleu=scores and scores.bleu,
+            best_bleu=self.progress.best_score if self.progress.best_by == "bleu" else None,
             time=self.progress.seconds,
         )
         self._report(finished)
