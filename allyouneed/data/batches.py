@@ -130,13 +130,14 @@ class Batches:
 
     def largest(self) -> Batch:
         """A batch that needs as much memory as any: full, in rows of the greatest width."""
+        longest = int(self._lengths.max())
         if self._config.batching == "packed":
             n_rows, width = self.packed_shapes()[-1]
         else:
-            width = int(self._lengths.max())
-            n_rows = rows_in_batch(self._config.batch_tokens, width)
+            n_rows, width = rows_in_batch(self._config.batch_tokens, longest), longest
         ids = torch.full((share_of(n_rows, self._n_ranks), width), END)
-        rows = Rows(ids, torch.zeros_like(ids), torch.arange(width).expand_as(ids).contiguous())
+        position = torch.arange(width).clamp(max=longest - 1)  # learned ones may end there
+        rows = Rows(ids, torch.zeros_like(ids), position.expand_as(ids).contiguous())
         return Batch(rows, rows, ids, [], ids.numel(), ids.numel())
 
     def packed_shapes(self) -> list[tuple[int, int]]:

@@ -279,3 +279,13 @@ def test_every_rank_probes_its_own_share_of_the_largest_batch() -> None:
     alone, shared = (Batches(pairs, config(), 0, n_ranks).largest() for n_ranks in (1, 2))
 
     assert len(shared.src.ids) == -(-len(alone.src.ids) // 2)
+
+
+@pytest.mark.parametrize("batching", ["packed", "padded"])
+def test_the_largest_batch_has_no_position_that_no_pair_reaches(batching: str) -> None:
+    pairs = ToyPairs(lengths(50))
+    longest = int(pairs.lengths.max()) + 1
+
+    largest = Batches(pairs, config(batching)).largest()
+
+    assert largest.src.position.max() == longest - 1
