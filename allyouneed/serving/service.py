@@ -13,7 +13,7 @@ from allyouneed.serving.metrics import Metrics
 from allyouneed.serving.refusals import bad_request
 from allyouneed.serving.scheduler import Job, Scheduler, Sentence
 from allyouneed.serving.settings import Settings
-from allyouneed.text.sentences import Document
+from allyouneed.text.sentences import Document, TooManySentencesError
 from allyouneed.translator import Translator
 from allyouneed.visualization.attention import Attention
 
@@ -108,12 +108,29 @@ class Service:
         return Manner(choice.name, beam_size, length_penalty, n_best, details)
 
     async def text_passages(self, choice: Choice, texts: Sequence[str]) -> list[TextPassage]:
-        split = choice.translator.sentences
+        split = self._splitter(choice)
         return await asyncio.to_thread(lambda: [TextPassage(text, split) for text in texts])
 
     async def html_passages(self, choice: Choice, pages: Sequence[str]) -> list[HtmlPassage]:
-        split = choice.translator.sentences
+        split = self._splitter(choice)
         return await asyncio.to_thread(lambda: [HtmlPassage(page, split) for page in pages])
+
+    def _splitter(self, choice: Choice) -> Callable[[str], Document]:
+        """Splits texts until their sentences together are more than a request may have."""
+        most = n_left = self._settings.max_sentences
+
+        def split(text: str) -> Document:
+            nonlocal n_left
+            try:
+                document = choice.translator.sentences(text, n_left)
+            except TooManySentencesError:
+                raise bad_request(
+                    f"there are more than {most} sentences; send them in parts"
+                ) from None
+            n_left -= len(document.sentences)
+            return document
+
+        return split
 
     async def translate(
         self, passages: Sequence[Passage], manner: Manner
@@ -128,11 +145,6 @@ class Service:
         self, passages: Sequence[Passage], manner: Manner
     ) -> Job[Manner, SentenceAnswer]:
         texts = [text for passage in passages for text in passage.sentences]
-        if len(texts) > self._settings.max_sentences:
-            raise bad_request(
-                f"{len(texts)} sentences exceed the limit of {self._settings.max_sentences}; "
-                "send them in parts"
-            )
         encode = self.catalogue.translators[manner.model].tokenizer.encode_batch
         lengths = await asyncio.to_thread(lambda: [1 + len(ids) for ids in encode(texts)])
         return self._scheduler.submit(manner, list(map(Sentence, texts, lengths)))
