@@ -117,6 +117,7 @@ class Service:
 
     def _splitter(self, choice: Choice) -> Callable[[str], Document]:
         """Splits texts until their sentences together are more than a request may have."""
+        self._scheduler.check_room()  # a full queue refuses at once, before there is work
         most = n_left = self._settings.max_sentences
 
         def split(text: str) -> Document:

@@ -125,9 +125,10 @@ def test_a_queue_that_is_full_says_when_to_come_back() -> None:
         while "allyouneed_waiting_sentences 2.0" not in client.get("/metrics").text:
             pass
         refused = client.post("/v1/translate", json=two)
+        before_work = client.post("/v1/translate", json={"text": "One.\n" * 3})  # is too much
         waiting.join()
 
-        assert refused.status_code == 503
+        assert refused.status_code == before_work.status_code == 503
         assert int(refused.headers["retry-after"]) >= 1
         assert client.post("/v1/translate", json=two).is_success
 
