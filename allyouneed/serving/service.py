@@ -78,8 +78,13 @@ class Service:
 
     def warm_up(self) -> None:
         """Do what takes time only once, so that no request waits for it."""
-        recognise_best("", self.catalogue.languages())
-        for translator in self.catalogue.translators.values():
+        catalogue = self.catalogue
+        recognise_best("", catalogue.languages())
+        recognise_best("", catalogue.sources())
+        for translator in catalogue.translators.values():
+            target = translator.target_language
+            recognise_best("", catalogue.sources(target))
+            recognise_best("", [*catalogue.sources(target), target])
             translator.details(translator.translate(["."]))
 
     async def run(self) -> None:

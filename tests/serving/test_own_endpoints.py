@@ -8,6 +8,8 @@ import pytest
 from small_server import small_server
 from starlette.testclient import TestClient
 
+from allyouneed.text.language import _identifier_of
+
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
@@ -85,6 +87,18 @@ def test_recognition_is_told_when_it_took_place(client: TestClient) -> None:
 
     assert answer["detected"]["language"] == "en"
     assert "detected" not in translate(client, text="One.", source="en")
+
+
+def test_no_request_waits_until_a_recogniser_is_loaded() -> None:
+    _identifier_of.cache_clear()
+    with small_server() as client:
+        n_loaded = _identifier_of.cache_info().misses
+        for target in ({}, {"target": "de"}):
+            client.post("/v1/translate", json={"text": "One.", "source": "auto", **target})
+        client.post("/translate", json={"q": "One.", "source": "auto", "target": "de"})
+        client.post("/detect", json={"q": "One."})
+
+    assert _identifier_of.cache_info().misses == n_loaded
 
 
 def test_a_stream_has_a_head_the_sentences_and_an_end(client: TestClient) -> None:
