@@ -202,6 +202,19 @@ def test_different_manners_are_not_joined() -> None:
     in_a_world(scenario)
 
 
+def test_a_long_document_does_not_hold_up_what_cannot_be_joined_with_it() -> None:
+    async def scenario(it: World) -> None:
+        await it.busy()
+        document = it.submit(*(f"long {k}" for k in range(40)), manner="x")
+        other = it.submit("other", manner="y")
+        it.model.gate.set()
+
+        await asyncio.gather(results(document), results(other))
+        assert it.model.batches[2] == ("y", ["other"])
+
+    in_a_world(scenario)
+
+
 def test_a_full_queue_refuses_at_once_and_whole() -> None:
     async def scenario(it: World) -> None:
         await it.busy()
