@@ -206,9 +206,9 @@ class Translator:
         )
         return document.rebuild([translation.text for translation in translations])
 
-    def sentences(self, text: str) -> Document:
-        """The sentences of a text, each as long as the model takes at once."""
-        return Document.parse(text, self.source_language).divided(self._fits)
+    def sentences(self, text: str, most: float = math.inf) -> Document:
+        """The sentences of a text, each as long as the model takes at once; no more than `most`."""
+        return Document.parse(text, self.source_language, most).divided(self._fits, most)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Score]:
         """How probable each target is as the translation of its source."""

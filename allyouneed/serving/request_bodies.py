@@ -136,6 +136,8 @@ async def read_fields(request: Request, max_body: int) -> Mapping[str, Any]:
             ) as form:
                 sent = {name: await _whole(value) for name, value in form.items()}
             return {**request.query_params, **sent}
+        async for _ in request.stream():  # of a kind that is not known; the query counts
+            pass
     except ClientDisconnect:
         raise ClientGone from None
     return request.query_params

@@ -26,11 +26,14 @@ def serve(
 ) -> None:
     """Serve model folders under these names; SIGTERM and Ctrl-C end it gently."""
     if n_threads is not None:
-        torch.set_num_threads(n_threads)
+        torch.set_num_threads(n_threads)  # where it is not the native engine that computes
     failures: list[Exception] = []
 
     def load() -> dict[str, Translator]:
-        return {name: Translator.load(folder, device) for name, folder in models.items()}
+        return {
+            name: Translator.load(folder, device, threads=n_threads)
+            for name, folder in models.items()
+        }
 
     def fail(error: Exception) -> None:
         failures.append(error)

@@ -197,7 +197,9 @@ def test_missing_fields_are_named_as_libretranslate_does(client: TestClient, mis
         ({"alternatives": "many"}, "alternatives: "),
         ({"q": "x" * 2001}, "request (2001) exceeds text limit (2000)"),
         ({"q": ["x" * 1001] * 2}, "request (2002) exceeds text limit (2000)"),
-        ({"q": "One.\n" * 51}, "51 sentences exceed the limit of 50"),
+        ({"q": "One.\n" * 51}, "there are more than 50 sentences"),
+        ({"q": "<p>One" * 51, "format": "html"}, "there are more than 50 sentences"),
+        ({"q": ["One. Two."] * 26}, "there are more than 50 sentences"),
         ({"q": [""] * 51}, "51 texts exceed the limit 50"),
     ],
 )
