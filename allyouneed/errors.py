@@ -29,5 +29,5 @@ class MissingExtraError(UserError):
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs the package {package}, of the extra {extra}; install it with: "
-            f"pip install {package}"
+            f"pip install {package} (in a clone, all of it: pip install -e '.[{extra}]')"
         )
