@@ -86,6 +86,22 @@ def test_progress_counts_every_text_once(tmp_path: Path) -> None:
 
 
 @needs_compiler
+def test_the_engine_is_free_after_a_progress_that_raises(tmp_path: Path) -> None:
+    translator = Translator.load(saved(tmp_path / "model", random_model(MODEL)), "cpu")
+    assert translator.engine is not None
+
+    def stop(n_texts: int) -> None:
+        if n_texts:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError) as raised:
+        translator.translate(["one", "two"], progress=stop)
+
+    assert raised.tb  # which keeps all that was underway alive
+    assert not translator.engine.lock.locked()
+
+
+@needs_compiler
 def test_eight_bits_stored_are_the_eight_bits_computed_with(tmp_path: Path) -> None:
     """Quantised on the way in or before: the same numbers."""
     model = random_model(MODEL)
