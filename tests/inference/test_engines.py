@@ -1,10 +1,12 @@
 """Which engine is taken, what it refuses, and that every processor's path computes the same."""
 
 import dataclasses
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from native_models import CONFIG, engine_of, needs_compiler, random_model, sources
@@ -15,10 +17,12 @@ from allyouneed.errors import CheckpointError, ConfigError
 from allyouneed.inference import BeamSearch, Greedy, Limits, Sampling, compilation, search
 from allyouneed.inference.compilation import native_library
 from allyouneed.inference.engines import load_engine
+from allyouneed.inference.fast_engine import FastEngine
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.model import Transformer
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
+from allyouneed.weights import Weights, in_eight_bits
 
 MODEL = dataclasses.replace(CONFIG, vocab_size=330)
 MANIFEST = Manifest(source_language="en", target_language="de", max_source_tokens=30, model=MODEL)
@@ -132,6 +136,40 @@ def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
         load_engine(folder, MANIFEST, 330, "auto")
 
 
+@needs_compiler
+@pytest.mark.parametrize(
+    "name",
+    [
+        "embedding.weight.scale",
+        "positions.weight",
+        "encoder.layers.1.self_attention.w_k.weight",
+        "encoder.layers.1.feed_forward.w_1.bias",
+        "decoder.layers.2.memory_attention_norm.norm.weight",
+    ],
+)
+def test_arrays_of_other_shapes_are_refused(name: str) -> None:
+    config = dataclasses.replace(MODEL, positions="learned", max_positions=30)
+    arrays = {name: tensor.numpy() for name, tensor in random_model(config).state_dict().items()}
+    arrays[name] = np.ones((2, 2), dtype=np.float32)
+
+    for eight_bits in (False, True):
+        with pytest.raises(CheckpointError, match=f"disagree: {name} should have the shape"):
+            FastEngine(config, Weights(arrays), eight_bits=eight_bits, threads=1)
+
+
+@needs_compiler
+def test_scales_may_be_in_any_precision() -> None:
+    arrays = {name: tensor.numpy() for name, tensor in random_model().state_dict().items()}
+    rows, scale = in_eight_bits(arrays["embedding.weight"])
+    found = []
+    for dtype in (np.float32, np.float64):
+        stored = {"embedding.weight": rows, "embedding.weight.scale": scale.astype(dtype)}
+        engine = FastEngine(CONFIG, Weights(arrays | stored), eight_bits=False, threads=1)
+        found.append(dict(fast_search(engine, sources(2), Greedy(), Limits(5), 1, [()] * 2, 500)))
+
+    assert found[0] == found[1]
+
+
 def test_without_a_native_engine_the_plain_model_translates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,3 +249,41 @@ def test_translating_needs_no_torch() -> None:
     shown = subprocess.run(command, capture_output=True, text=True, check=True)
 
     assert shown.stdout.splitlines() == ["Ein Mann fährt Fahrrad.", "False"]
+
+
+def _stacks_too_large_for_many() -> None:
+    for limit, n_gigabytes in ((resource.RLIMIT_STACK, 16), (resource.RLIMIT_AS, 60)):
+        resource.setrlimit(limit, (n_gigabytes << 30,) * 2)
+
+
+@needs_compiler
+@pytest.mark.skipif(sys.platform != "linux", reason="stacks are limited as on Linux")
+def test_fewer_threads_than_asked_for_do_the_work() -> None:
+    command = ("-m", "allyouneed", "translate", "--device", "cpu", "--threads", "8")
+
+    shown = subprocess.run(
+        [sys.executable, *command, "A man rides a bicycle."],
+        check=False,
+        capture_output=True,
+        text=True,
+        preexec_fn=_stacks_too_large_for_many,
+    )
+
+    assert (shown.returncode, shown.stdout) == (0, "Ein Mann fährt Fahrrad.\n"), shown.stderr
+
+
+@needs_compiler
+def test_a_thread_that_still_translates_does_not_disturb_the_exit() -> None:
+    program = """
+import threading
+from allyouneed.translator import Translator
+
+translator, began = Translator.load(device="cpu", threads=2), threading.Event()
+texts = ["A man in a blue shirt is standing on a ladder."] * 500
+threading.Thread(
+    target=translator.translate, args=(texts,), kwargs={"progress": lambda n: n and began.set()},
+    daemon=True,
+).start()
+began.wait()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
