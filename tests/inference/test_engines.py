@@ -1,7 +1,9 @@
 """Which engine is taken, what it refuses, and that every processor's path computes the same."""
 
 import dataclasses
+import os
 import resource
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -201,6 +203,57 @@ def test_a_compiler_that_fails_is_no_error(
 
     assert native_library(tmp_path / "cache") is None
     assert not list((tmp_path / "cache").glob("*"))
+
+
+@pytest.fixture
+def _quick_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "FLAGS", (*compilation.FLAGS, "-O0"))
+
+
+@needs_compiler
+@pytest.mark.usefixtures("_quick_compilation")
+def test_what_was_compiled_is_kept_where_nobody_else_can_write(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    cache.chmod(0o777)
+    assert native_library(cache)
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    [library] = cache.iterdir()
+
+    native_library.cache_clear()
+    made = library.stat().st_mtime_ns
+    assert native_library(cache)
+    assert library.stat().st_mtime_ns == made
+
+
+@needs_compiler
+@pytest.mark.usefixtures("_quick_compilation")
+def test_what_cannot_be_loaded_is_compiled_anew(tmp_path: Path) -> None:
+    library = tmp_path / f"engine-{compilation._fingerprint()}.so"
+    library.write_bytes(b"damaged")
+
+    assert native_library(tmp_path)
+    assert library.stat().st_size > len(b"damaged")
+
+
+@needs_compiler
+@pytest.mark.usefixtures("_quick_compilation")
+@pytest.mark.parametrize("cache", ["a file", "somebody else's", "~nobody-of-this-name/cache"])
+def test_without_a_place_to_keep_it_the_engine_is_compiled_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: str
+) -> None:
+    place = tmp_path / cache if not cache.startswith("~") else Path(cache)
+    if cache == "a file":
+        place.touch()
+    elif cache == "somebody else's":
+        place.mkdir()
+        if os.geteuid() == 0:
+            os.chown(place, 12345, -1)
+        else:
+            monkeypatch.setattr(os, "geteuid", lambda: 12345)
+
+    assert native_library(place)
+    assert not place.is_dir() or not list(place.iterdir())
 
 
 def _runs_here(flag: str) -> bool:
