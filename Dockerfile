@@ -11,6 +11,10 @@ COPY constraints.txt /build/
 RUN pip install --constraint /build/constraints.txt \
     --index-url https://download.pytorch.org/whl/cpu torch
 
+# The native engine is compiled where it runs, for the processor that is there.
+RUN apt-get update && apt-get install --yes --no-install-recommends g++ \
+    && rm -rf /var/lib/apt/lists/*
+
 COPY pyproject.toml README.md LICENSE /build/
 COPY allyouneed /build/allyouneed
 RUN pip install --constraint /build/constraints.txt '/build[serve]'

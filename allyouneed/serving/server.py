@@ -30,7 +30,10 @@ def serve(
     failures: list[Exception] = []
 
     def load() -> dict[str, Translator]:
-        return {name: Translator.load(folder, device) for name, folder in models.items()}
+        return {
+            name: Translator.load(folder, device, threads=n_threads)
+            for name, folder in models.items()
+        }
 
     def fail(error: Exception) -> None:
         failures.append(error)

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from allyouneed.cli.serve import serve
+from allyouneed.inference.compilation import COMPILERS
 
 ROOT = Path(__file__).parent.parent.parent
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -38,6 +39,10 @@ def test_all_that_the_build_reads_is_copied() -> None:
     assert project["readme"] in " ".join(steps("COPY"))
     assert "serve" in project["optional-dependencies"]
     assert "[serve]" in DOCKERFILE
+
+
+def test_it_has_a_compiler_for_the_native_engine() -> None:
+    assert any(compiler in "".join(steps("RUN")).split() for compiler in COMPILERS)
 
 
 def test_it_does_not_run_as_root() -> None:
