@@ -5,6 +5,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,9 +104,14 @@ class FastEngine:
             raise MemoryError(_NO_MEMORY)
 
 
-def _n_cores() -> int:
-    """Those that this process may use, where the system says so."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _n_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """Those that this process may use, where the system says so; a container may have a quota."""
+    n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        used, period = map(int, quota.read_text(encoding="utf-8").split())
+    except (OSError, ValueError):  # no container, or "max"
+        return n
+    return max(1, min(n, used // period))
 
 
 def _pointer(array: NDArray[Any] | None) -> ctypes.c_void_p | None:

@@ -16,7 +16,15 @@ from tiny_translator import tokenizer
 
 from allyouneed.checkpoint import WEIGHTS, Manifest, save_model
 from allyouneed.errors import CheckpointError, ConfigError
-from allyouneed.inference import BeamSearch, Greedy, Limits, Sampling, compilation, search
+from allyouneed.inference import (
+    BeamSearch,
+    Greedy,
+    Limits,
+    Sampling,
+    compilation,
+    fast_engine,
+    search,
+)
 from allyouneed.inference.compilation import native_library
 from allyouneed.inference.engine import ROW
 from allyouneed.inference.engines import load_engine
@@ -353,3 +361,14 @@ threading.Thread(
 began.wait()
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(("quota", "n_cores"), [("max", 8), ("250000", 2), ("50000", 1)])
+def test_a_containers_quota_bounds_the_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str, n_cores: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    (tmp_path / "cpu.max").write_text(f"{quota} 100000\n")
+
+    assert fast_engine._n_cores(tmp_path / "cpu.max") == n_cores
+    assert fast_engine._n_cores(tmp_path / "nowhere") == 8
