@@ -338,9 +338,10 @@ class Translator:
     ) -> None:
         sources, prefixes = [part.ids for part in parts], [part.prefix for part in parts]
         found = fast_search(engine, sources, strategy, limits, n_best, prefixes, self.batch_tokens)
-        for place, hypotheses in found:
-            parts[place].hypotheses = hypotheses
-            done(parts[place])
+        with contextlib.closing(found):  # the engine is free again even if `done` raises
+            for place, hypotheses in found:
+                parts[place].hypotheses = hypotheses
+                done(parts[place])
 
     def _align(self, parts: Sequence[_Part]) -> None:
         from allyouneed.inference.teacher_forcing import align

@@ -9,7 +9,7 @@ Shapes: S slots, K beams a slot, T tokens, A slots in use.
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,10 +55,11 @@ def fast_search(
     n_best: int,
     prefixes: Sequence[Ids],
     batch_tokens: int,
-) -> Iterator[tuple[int, list[Hypothesis]]]:
+) -> Generator[tuple[int, list[Hypothesis]]]:
     """The place of each source and its `n_best` translations, the best first, once found.
 
-    They are those that `search` finds, as far as rounding allows.
+    They are those that `search` finds, as far as rounding allows. Until this comes to its end or
+    is closed, nobody else can use the engine.
     """
     beam = Beam(
         len(strategy.first_slots(n_best)), strategy.length_penalty, n_best, limits.min_length

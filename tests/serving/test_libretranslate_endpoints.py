@@ -63,7 +63,7 @@ def test_forms_may_hold_letters_as_they_are(client: TestClient) -> None:
     for latin_1 in ("q=Drei Äpfel".encode("latin-1"), b"q=Drei %C4pfel"):
         refused = client.post("/translate", content=latin_1, headers=form)
         assert refused.status_code == 400
-        assert refused.json() == {"error": "the form is not UTF-8"}
+        assert refused.json() == {"error": "Invalid request: the form is not UTF-8"}
     many = "&".join(f"a{number}=1" for number in range(21))
     assert "20 fields" in client.post("/translate", content=many, headers=form).json()["error"]
 
