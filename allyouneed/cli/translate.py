@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from allyouneed.atomic import new_file
 from allyouneed.cli.live_input import windows_of_lines
 from allyouneed.cli.translation_format import Format
 from allyouneed.config import DecodingConfig
-from allyouneed.data.corpus import LineFile
+from allyouneed.data.corpus import COMPRESSIONS, LineFile
 from allyouneed.errors import DataError
 from allyouneed.inference.engines import ENGINES
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # torch takes seconds to load, and `--help` does without
 
 FILE = click.Path(path_type=Path)
 AT_LEAST_ONE = click.IntRange(min=1)
+BEAM_SIZE = click.IntRange(1, 256)  # wider ones only cost time
 WINDOW = 1000  # lines that are sorted by length and translated together
 
 
@@ -67,7 +69,7 @@ class SearchOptions:
 @click.option("--model", help="A model folder or a shipped model's name. Default: the shipped one.")
 @click.option("--input", "inputs", type=FILE, multiple=True, help="Read this file; repeatable.")
 @click.option("--output", type=FILE, help="Write this file, whole or not at all.")
-@click.option("--beam-size", type=AT_LEAST_ONE, help="Default: the model's own (paper: 4).")
+@click.option("--beam-size", type=BEAM_SIZE, help="Default: the model's own (paper: 4).")
 @click.option(
     "--length-penalty", type=float, help="α. Default: the model's own (the paper's is 0.6)."
 )
@@ -79,7 +81,7 @@ class SearchOptions:
 @click.option("--top-k", type=int, help="With --sample: of the k most probable tokens.")
 @click.option("--top-p", type=float, help="With --sample: of the fewest with this probability.")
 @click.option("--seed", type=int, help="With --sample: the same draws every time.")
-@click.option("--n-best", type=AT_LEAST_ONE, default=1, help="Give this many, line numbers first.")
+@click.option("--n-best", type=BEAM_SIZE, default=1, help="Give this many, line numbers first.")
 @click.option("--scores", is_flag=True, help="Put each translation's score before it.")
 @click.option("--prefix", default="", help="What every translation must begin with.")
 @click.option("--min-length", type=int, default=0, help="In tokens.")
@@ -101,9 +103,7 @@ class SearchOptions:
 @click.option(
     "--threads",
     type=AT_LEAST_ONE,
-    envvar="OMP_NUM_THREADS",
-    show_envvar=True,
-    help="Of the native engine. Default: the cores, up to 16.",
+    help="Of the native engine. Default: OMP_NUM_THREADS, or the cores, up to 16.",
 )
 def translate(
     texts: tuple[str, ...],
@@ -143,6 +143,7 @@ def translate(
     from allyouneed.inference import Limits
     from allyouneed.translator import Translator
 
+    threads = threads or threads_from_environment()
     translator = Translator.load(model, device, engine=engine, threads=threads)
     decoding = translator.manifest.decoding
     extra_tokens = decoding.max_extra_tokens if max_extra_tokens is None else max_extra_tokens
@@ -170,6 +171,12 @@ def translate(
             sink.write(translations, form)
 
 
+def threads_from_environment() -> int | None:
+    """What OMP_NUM_THREADS says; it may be a list, for threads within threads."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) > 0 else None
+
+
 def _check_usage(
     texts: Sequence[str],
     inputs: Sequence[Path],
@@ -180,6 +187,8 @@ def _check_usage(
         raise click.UsageError("give either TEXT or --input")
     if output in inputs:
         raise click.UsageError(f"{output} is read and written; name another --output")
+    if output is not None and output.suffix in COMPRESSIONS:
+        raise click.UsageError(f"{output} would not be compressed; name it without {output.suffix}")
     if not is_plain_document:
         raise click.UsageError(
             "--document gives back a text: no n-best, scores, alignments, prefix or JSON"

@@ -15,7 +15,7 @@ from tiny_translator import copying_search, tiny_translator
 
 from allyouneed.checkpoint import save_model
 from allyouneed.cli.live_input import windows_of_lines
-from allyouneed.cli.translate import translate
+from allyouneed.cli.translate import threads_from_environment, translate
 from allyouneed.errors import ConfigError, DataError
 from allyouneed.translator import Translator
 
@@ -221,3 +221,23 @@ def test_a_reader_who_leaves_is_no_error_to_report(model_folder: Path) -> None:
         _, stderr = process.communicate()
 
     assert stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("value", "threads"), [("3", 3), ("4,2", 4), ("", None), ("many", None), ("0", None)]
+)
+def test_threads_are_those_of_openmp(
+    value: str, threads: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+
+    assert threads_from_environment() == threads
+
+
+@pytest.mark.usefixtures("copying")
+def test_an_output_that_would_not_be_compressed_is_not_named_so() -> None:
+    result = run("one", "--output", "out.de.gz")
+
+    assert result.exit_code == 2
+    assert "name it without .gz" in result.output
+    assert not Path("out.de.gz").exists()
