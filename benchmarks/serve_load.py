@@ -199,7 +199,9 @@ def running(command: Sequence[str]) -> Iterator[str]:
     """A server in a process of its own, once it is ready; its address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    process = subprocess.Popen([*command, port], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*command, port], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     url = f"http://127.0.0.1:{port}"
     try:
         while True:
