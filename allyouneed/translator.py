@@ -235,7 +235,7 @@ class Translator:
 
         The sources must be as long as the model takes at once, as those of `sentences` are.
         """
-        from allyouneed.inference.teacher_forcing import alignment_weights, token_log_probs
+        from allyouneed.inference.teacher_forcing import log_probs_and_weights
 
         pairs = [
             (self.tokenizer.ids(translation.source_tokens), self.tokenizer.ids(hypothesis.tokens))
@@ -243,9 +243,8 @@ class Translator:
             for hypothesis in translation.hypotheses
         ]
         sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        log_probs = self._over_pairs(token_log_probs, sources, targets)
-        weights = self._over_pairs(alignment_weights, sources, targets)
-        found = map(Details, map(tuple, log_probs), weights)
+        computed = self._over_pairs(log_probs_and_weights, sources, targets)
+        found = (Details(tuple(log_probs), weights) for log_probs, weights in computed)
         return [list(itertools.islice(found, len(it.hypotheses))) for it in translations]
 
     def _over_pairs(
