@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from allyouneed.device import is_surely_cpu, pick_device
-from allyouneed.errors import CheckpointError, ConfigError, DataError
+from allyouneed.errors import ConfigError, DataError
 from allyouneed.inference.batches import by_length
 from allyouneed.inference.engines import load_engine
 from allyouneed.inference.fast_engine import FastEngine
@@ -24,7 +24,8 @@ from allyouneed.inference.hypotheses import Hypothesis, penalty
 from allyouneed.inference.limits import Limits
 from allyouneed.inference.strategies import BeamSearch, Greedy, Strategy
 from allyouneed.inference.translations import Alignment, Candidate, Details, Score, Translation
-from allyouneed.manifest import CONFIG, TOKENIZER, Manifest, load_manifest
+from allyouneed.manifest import TOKENIZER, Manifest, load_manifest
+from allyouneed.models import find_model
 from allyouneed.text.normalize import normalize
 from allyouneed.text.sentences import Document, split_to_fit
 from allyouneed.text.tokenizer import END, Tokenizer
@@ -39,12 +40,9 @@ __all__ = [
     "Score",
     "Translation",
     "Translator",
-    "find_model",
-    "shipped_models",
 ]
 
 T = TypeVar("T")
-PRETRAINED = Path(__file__).parent / "pretrained"
 
 
 @dataclass
@@ -402,24 +400,6 @@ class Translator:
             tuple(log_probs),
             math.fsum(log_probs) / penalty(float(len(log_probs)), alpha),
         )
-
-
-def shipped_models() -> list[str]:
-    """The names that `Translator.load` knows."""
-    return sorted(config.parent.name for config in PRETRAINED.glob(f"*/{CONFIG}"))
-
-
-def find_model(model: str | Path | None = None) -> Path:
-    """The folder of a model: `model` itself, or the shipped one of that name."""
-    names = shipped_models()
-    if model is None and names:
-        return PRETRAINED / names[0]
-    if model is not None and Path(model).is_dir():
-        return Path(model)
-    if model in names:
-        return PRETRAINED / str(model)
-    shipped = f"the shipped models are {', '.join(names)}" if names else "no model is shipped"
-    raise CheckpointError(f"{model or 'no model was named'}: not a model folder; {shipped}")
 
 
 @contextlib.contextmanager

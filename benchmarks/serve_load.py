@@ -28,9 +28,10 @@ from allyouneed.checkpoint import load_model
 from allyouneed.device import pick_device
 from allyouneed.interop.ctranslate2 import CTranslate2
 from allyouneed.interop.formats import export
+from allyouneed.models import find_model
 from allyouneed.text.sentences import Document
 from allyouneed.text.tokenizer import Tokenizer
-from allyouneed.translator import Translator, find_model
+from allyouneed.translator import Translator
 
 SUBJECTS = ["A man", "Two women", "A young boy", "Three dogs", "An old lady", "The children"]
 LOOKS = ["", " in a red shirt", " with a hat", " wearing a blue jacket and jeans", " in the snow"]

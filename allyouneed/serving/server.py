@@ -10,9 +10,10 @@ import torch
 import uvicorn
 
 from allyouneed.errors import ConfigError
+from allyouneed.models import find_model, shipped_models
 from allyouneed.serving.app import create_app
 from allyouneed.serving.settings import Settings
-from allyouneed.translator import Translator, find_model, shipped_models
+from allyouneed.translator import Translator
 
 
 def serve(

@@ -17,6 +17,7 @@ from allyouneed.data.batches import Batch, Batches, Position
 from allyouneed.data.shards import PreparedData
 from allyouneed.errors import TrainingError
 from allyouneed.model.transformer import Transformer
+from allyouneed.models import find_model
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.training.checkpoints import (
     Progress,
@@ -41,7 +42,7 @@ from allyouneed.training.optimizer import make_adam, rate, set_rate
 from allyouneed.training.sharding import load_whole, shard, unsharded, whole_on_first
 from allyouneed.training.step import StepResult, TrainStep
 from allyouneed.training.validation import DevScores, DevSet
-from allyouneed.translator import Translator, find_model
+from allyouneed.translator import Translator
 
 Positioned = tuple[Batch, Position]
 

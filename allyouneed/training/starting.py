@@ -6,7 +6,7 @@ from pathlib import Path
 from allyouneed.checkpoint import TOKENIZER, load_manifest
 from allyouneed.config import ModelConfig, RunConfig
 from allyouneed.errors import ConfigError
-from allyouneed.translator import find_model
+from allyouneed.models import find_model
 
 
 def with_start(run: RunConfig) -> RunConfig:

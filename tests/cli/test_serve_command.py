@@ -9,10 +9,11 @@ from tiny_translator import tiny_translator
 
 from allyouneed.checkpoint import save_model
 from allyouneed.errors import CheckpointError, ConfigError
+from allyouneed.models import PRETRAINED, shipped_models
 from allyouneed.serving import server
 from allyouneed.serving.server import named_models
 from allyouneed.serving.settings import Settings
-from allyouneed.translator import PRETRAINED, Translator, shipped_models
+from allyouneed.translator import Translator
 
 
 def serve(*options: str) -> subprocess.CompletedProcess[str]:
