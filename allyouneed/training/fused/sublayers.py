@@ -7,7 +7,7 @@ residual, so that no kernel is spent on sums.
 Shapes: N tokens of all rows end to end, d_model, H heads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -23,6 +23,7 @@ from allyouneed.training.fused.products import WorkingWeights, sum_gradient_, we
 from allyouneed.training.fused.relu import relu_backward_
 
 Back = Callable[[Tensor], Tensor]  # the gradient of an output to that of the input
+Whole = Callable[[Tensor], Projected]
 
 
 class Memory(NamedTuple):
@@ -97,7 +98,49 @@ class FusedFeedForward:
         return y, back
 
 
-class FusedSelfAttention:
+class _FusedAttention:
+    """What both kinds do; `own` are the projections of the sublayer's input."""
+
+    def __init__(
+        self,
+        module: MultiHeadAttention,
+        norm: AddNorm,
+        weights: WorkingWeights,
+        site: int,
+        own: Sequence[nn.Linear],
+    ) -> None:
+        self._heads = heads_of(module)
+        self._w_own = weights.stack(*(linear.weight for linear in own))
+        self._w_o = weights.stack(module.w_o.weight)
+        self._norm = FusedAddNorm(norm, weights, site)
+
+    def _attend(
+        self, x: Tensor, way: Pass, keys: Rows, causal: bool, whole: Whole, whole_gradient: Whole
+    ) -> tuple[Tensor, Back]:
+        """`whole` makes queries, keys and values of the own projections, as `whole_gradient` of
+        their gradients.
+        """
+        w_own, w_o = self._w_own, self._w_o
+        who_sees_whom = way.rows, keys, self._heads, causal
+        own = x @ w_own.copy.T
+        found, normaliser = attend(whole(own), *who_sees_whom)
+        y, norm_back = self._norm(x, found @ w_o.copy.T, way)
+
+        def back(dy: Tensor) -> Tensor:
+            dx, d_output = norm_back(dy)
+            weight_gradient_(w_o.gradient, d_output, found, way.add)
+            d_own = torch.empty_like(own)
+            attend_backward_(
+                whole_gradient(d_own), d_output @ w_o.copy, found, normaliser, whole(own),
+                *who_sees_whom,
+            )  # fmt: skip
+            weight_gradient_(w_own.gradient, d_own, x, way.add)
+            return dx.addmm_(d_own, w_own.copy)
+
+        return y, back
+
+
+class FusedSelfAttention(_FusedAttention):
     def __init__(
         self,
         module: MultiHeadAttention,
@@ -106,37 +149,18 @@ class FusedSelfAttention:
         site: int,
         causal: bool,
     ) -> None:
-        self._heads, self._causal = heads_of(module), causal
-        self._w_qkv = weights.stack(module.w_q.weight, module.w_k.weight, module.w_v.weight)
-        self._w_o = weights.stack(module.w_o.weight)
-        self._norm = FusedAddNorm(norm, weights, site)
+        super().__init__(module, norm, weights, site, (module.w_q, module.w_k, module.w_v))
+        self._causal = causal
 
     def __call__(self, x: Tensor, way: Pass) -> tuple[Tensor, Back]:
-        w_qkv, w_o = self._w_qkv, self._w_o
-        who_sees_whom = way.rows, way.rows, self._heads, self._causal
-        qkv = x @ w_qkv.copy.T
-        found, normaliser = attend(self._split(qkv), *who_sees_whom)
-        y, norm_back = self._norm(x, found @ w_o.copy.T, way)
-
-        def back(dy: Tensor) -> Tensor:
-            dx, d_output = norm_back(dy)
-            weight_gradient_(w_o.gradient, d_output, found, way.add)
-            d_qkv = torch.empty_like(qkv)
-            attend_backward_(
-                self._split(d_qkv), d_output @ w_o.copy, found, normaliser, self._split(qkv),
-                *who_sees_whom,
-            )  # fmt: skip
-            weight_gradient_(w_qkv.gradient, d_qkv, x, way.add)
-            return dx.addmm_(d_qkv, w_qkv.copy)
-
-        return y, back
+        return self._attend(x, way, way.rows, self._causal, self._split, self._split)
 
     def _split(self, qkv: Tensor) -> Projected:
         n, d_k, d_v = self._heads
         return Projected(*qkv.split((n * d_k, n * d_k, n * d_v), dim=1))
 
 
-class FusedMemoryAttention:
+class FusedMemoryAttention(_FusedAttention):
     """Encoder-decoder attention of layer `number`."""
 
     def __init__(
@@ -147,32 +171,20 @@ class FusedMemoryAttention:
         site: int,
         number: int,
     ) -> None:
-        self._heads, self._number = heads_of(module), number
-        self._w_q = weights.stack(module.w_q.weight)
-        self._w_o = weights.stack(module.w_o.weight)
-        self._norm = FusedAddNorm(norm, weights, site)
+        super().__init__(module, norm, weights, site, (module.w_q,))
+        self._number = number
 
     def __call__(self, x: Tensor, way: Pass) -> tuple[Tensor, Back]:
         assert way.memory is not None
-        w_q, w_o = self._w_q, self._w_o
         memory, gradients = way.memory.read[self._number], way.memory.gradients[self._number]
-        who_sees_whom = way.rows, way.memory.rows, self._heads, False
-        q = x @ w_q.copy.T
-        found, normaliser = attend(Projected(q, *memory), *who_sees_whom)
-        y, norm_back = self._norm(x, found @ w_o.copy.T, way)
-
-        def back(dy: Tensor) -> Tensor:
-            dx, d_output = norm_back(dy)
-            weight_gradient_(w_o.gradient, d_output, found, way.add)
-            dq = torch.empty_like(q)
-            attend_backward_(
-                Projected(dq, *gradients), d_output @ w_o.copy, found, normaliser,
-                Projected(q, *memory), *who_sees_whom,
-            )  # fmt: skip
-            weight_gradient_(w_q.gradient, dq, x, way.add)
-            return dx.addmm_(dq, w_q.copy)
-
-        return y, back
+        return self._attend(
+            x,
+            way,
+            way.memory.rows,
+            causal=False,
+            whole=lambda q: Projected(q, *memory),
+            whole_gradient=lambda dq: Projected(dq, *gradients),
+        )
 
 
 def heads_of(module: MultiHeadAttention) -> Heads:
