@@ -10,7 +10,6 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,10 +19,11 @@ from allyouneed.inference.batches import by_length
 from allyouneed.inference.engines import load_engine
 from allyouneed.inference.fast_engine import FastEngine
 from allyouneed.inference.fast_search import fast_search
-from allyouneed.inference.hypotheses import Hypothesis, penalty
+from allyouneed.inference.hypotheses import penalty
 from allyouneed.inference.limits import Limits
+from allyouneed.inference.parts import Part, joined
 from allyouneed.inference.strategies import BeamSearch, Greedy, Strategy
-from allyouneed.inference.translations import Alignment, Candidate, Details, Score, Translation
+from allyouneed.inference.translations import Candidate, Details, Score, Translation
 from allyouneed.manifest import TOKENIZER, Manifest, load_manifest
 from allyouneed.models import find_model
 from allyouneed.text.normalize import normalize
@@ -43,17 +43,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-
-@dataclass
-class _Part:
-    """As much of text number `text` as the model takes at once, and what became of it."""
-
-    text: int
-    ids: list[int]
-    prefix: list[int]
-    hypotheses: list[Hypothesis] = field(default_factory=list)
-    alignment: Alignment = field(default_factory=list)
 
 
 class Translator:
@@ -158,7 +147,7 @@ class Translator:
         parts_to_do = [len(parts) for parts in divided]
         progress(parts_to_do.count(0))
 
-        def done(part: _Part) -> None:
+        def done(part: Part) -> None:
             parts_to_do[part.text] -= 1
             if parts_to_do[part.text] == 0:
                 progress(1)
@@ -168,7 +157,7 @@ class Translator:
         if alignments:
             self._align(parts)
         return [
-            self._translation(text, parts, strategy, n_best, alignments)
+            joined(text, parts, self.tokenizer, strategy, n_best, alignments, self._attention)
             for text, parts in zip(texts, divided, strict=True)
         ]
 
@@ -290,25 +279,25 @@ class Translator:
     def _fits(self, text: str) -> bool:
         return len(self.tokenizer.encode(text)) <= self._longest_part
 
-    def _divide(self, number: int, text: str, ids: list[int], prefix: list[int]) -> list[_Part]:
+    def _divide(self, number: int, text: str, ids: list[int], prefix: list[int]) -> list[Part]:
         if len(ids) <= self._longest_part:
-            return [_Part(number, ids, prefix)] if ids else []
+            return [Part(number, ids, prefix)] if ids else []
         divided = self.tokenizer.encode_batch(split_to_fit(normalize(text), self._fits))
         first, *others = filter(None, divided)
-        return [_Part(number, first, prefix), *(_Part(number, part, []) for part in others)]
+        return [Part(number, first, prefix), *(Part(number, part, []) for part in others)]
 
-    def _batches(self, parts: Sequence[_Part]) -> Iterator[list[_Part]]:
+    def _batches(self, parts: Sequence[Part]) -> Iterator[list[Part]]:
         lengths = [len(part.ids) + 1 for part in parts]
         for places in by_length(lengths, self.batch_tokens):
             yield [parts[place] for place in places]
 
     def _search(
         self,
-        parts: Sequence[_Part],
+        parts: Sequence[Part],
         strategy: Strategy,
         limits: Limits,
         n_best: int,
-        done: Callable[[_Part], None],
+        done: Callable[[Part], None],
     ) -> None:
         """Give every part its hypotheses; `done` hears of each that has them."""
         if self.engine is not None and isinstance(strategy, BeamSearch | Greedy):
@@ -327,11 +316,11 @@ class Translator:
     def _search_fast(
         self,
         engine: FastEngine,
-        parts: Sequence[_Part],
+        parts: Sequence[Part],
         strategy: BeamSearch | Greedy,
         limits: Limits,
         n_best: int,
-        done: Callable[[_Part], None],
+        done: Callable[[Part], None],
     ) -> None:
         sources, prefixes = [part.ids for part in parts], [part.prefix for part in parts]
         found = fast_search(engine, sources, strategy, limits, n_best, prefixes, self.batch_tokens)
@@ -340,7 +329,7 @@ class Translator:
                 parts[place].hypotheses = hypotheses
                 done(parts[place])
 
-    def _align(self, parts: Sequence[_Part]) -> None:
+    def _align(self, parts: Sequence[Part]) -> None:
         from allyouneed.inference.teacher_forcing import align
 
         with _evaluating(self.model):
@@ -349,49 +338,6 @@ class Translator:
                 best = [part.hypotheses[0].ids for part in batch]
                 for part, alignment in zip(batch, align(self.model, sources, best), strict=True):
                     part.alignment = alignment
-
-    def _translation(
-        self,
-        source: str,
-        parts: Sequence[_Part],
-        strategy: Strategy,
-        n_best: int,
-        alignments: bool,
-    ) -> Translation:
-        ranks = max((len(part.hypotheses) for part in parts), default=1)
-        candidates = [
-            self._candidate(
-                [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts],
-                strategy.length_penalty,
-            )
-            for rank in range(ranks)
-        ]
-        candidates.sort(key=lambda it: (it.finished, it.score), reverse=True)
-        if isinstance(strategy, BeamSearch):
-            candidates = _different(candidates)
-        source_ids = [id_ for part in parts for id_ in part.ids]
-        return Translation(
-            source,
-            tuple(self.tokenizer.pieces(source_ids)),
-            tuple(candidates[:n_best]),
-            _joined_alignment(parts) if alignments else None,
-            self._attention,
-        )
-
-    def _candidate(self, hypotheses: Sequence[Hypothesis], alpha: float) -> Candidate:
-        """The parts of one text together, scored as if they had been one."""
-        ids = [id_ for hypothesis in hypotheses for id_ in hypothesis.ids]
-        # Normalised, since pieces that stand for bytes can spell line ends and control characters.
-        texts = [normalize(self.tokenizer.decode(hypothesis.ids)) for hypothesis in hypotheses]
-        log_probability = math.fsum(hypothesis.log_probability for hypothesis in hypotheses)
-        length = sum(hypothesis.length for hypothesis in hypotheses)
-        return Candidate(
-            " ".join(texts),
-            tuple(self.tokenizer.pieces(ids)),
-            log_probability / penalty(float(length), alpha),
-            log_probability,
-            all(hypothesis.finished for hypothesis in hypotheses),
-        )
 
     def _score(self, target: Sequence[int], log_probs: Sequence[float]) -> Score:
         alpha = self.manifest.decoding.length_penalty
@@ -411,22 +357,3 @@ def _evaluating(model: "Transformer") -> Iterator[None]:
         yield
     finally:
         model.train(training)
-
-
-def _different(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The first of each text."""
-    first_of: dict[str, Candidate] = {}
-    for candidate in candidates:
-        first_of.setdefault(candidate.text, candidate)
-    return list(first_of.values())
-
-
-def _joined_alignment(parts: Sequence[_Part]) -> Alignment:
-    """The alignments of parts as places in the whole text."""
-    joined: Alignment = []
-    n_source = 0
-    for part in parts:
-        n_target = len(joined)  # every target token is aligned
-        joined += [(n_source + source, n_target + target) for source, target in part.alignment]
-        n_source += len(part.ids)
-    return joined
