@@ -52,7 +52,7 @@ class FileAnswer(TypedDict):
 
 def routes(desk: Desk) -> APIRouter:
     router = APIRouter(tags=["LibreTranslate"])
-    downloads = Downloads()
+    router.include_router(_file_routes(desk))
 
     @router.post("/translate", openapi_extra=openapi_body(TranslateBody))
     async def translate(request: Request) -> TranslateAnswer:
@@ -78,6 +78,35 @@ def routes(desk: Desk) -> APIRouter:
             {"code": code, "name": language_name(code), "targets": [*catalogue.targets(code), code]}
             for code in catalogue.languages()
         ]
+
+    @router.post("/suggest")
+    async def suggest() -> None:
+        """Refuse: suggestions are not collected."""
+        raise Refusal(HTTPStatus.FORBIDDEN, "Suggestions are disabled on this server.")
+
+    @router.get("/frontend/settings")
+    async def frontend_settings() -> dict[str, Any]:
+        """Say what a page must know."""
+        source, target, *_ = desk.service.catalogue.languages()
+        return {
+            "charLimit": desk.settings.max_characters,
+            "frontendTimeout": 500,
+            "apiKeys": desk.admission.key_required,
+            "keyRequired": desk.admission.key_required,
+            "suggestions": False,
+            "filesTranslation": True,
+            "supportedFilesFormat": list(FILE_FORMATS),
+            "language": {
+                "source": {"code": source, "name": language_name(source)},
+                "target": {"code": target, "name": language_name(target)},
+            },
+        }
+
+    return router
+
+
+def _file_routes(desk: Desk) -> APIRouter:
+    router, downloads = APIRouter(), Downloads()
 
     @router.post("/translate_file", openapi_extra=openapi_body(FileBody, "multipart/form-data"))
     async def translate_file(request: Request) -> FileAnswer:
@@ -106,29 +135,6 @@ def routes(desk: Desk) -> APIRouter:
             media_type="application/octet-stream",
             headers={"Content-Disposition": disposition},
         )
-
-    @router.post("/suggest")
-    async def suggest() -> None:
-        """Refuse: suggestions are not collected."""
-        raise Refusal(HTTPStatus.FORBIDDEN, "Suggestions are disabled on this server.")
-
-    @router.get("/frontend/settings")
-    async def frontend_settings() -> dict[str, Any]:
-        """Say what a page must know."""
-        source, target, *_ = desk.service.catalogue.languages()
-        return {
-            "charLimit": desk.settings.max_characters,
-            "frontendTimeout": 500,
-            "apiKeys": desk.admission.key_required,
-            "keyRequired": desk.admission.key_required,
-            "suggestions": False,
-            "filesTranslation": True,
-            "supportedFilesFormat": list(FILE_FORMATS),
-            "language": {
-                "source": {"code": source, "name": language_name(source)},
-                "target": {"code": target, "name": language_name(target)},
-            },
-        }
 
     return router
 
