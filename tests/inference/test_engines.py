@@ -360,7 +360,11 @@ threading.Thread(
 ).start()
 began.wait()
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    shown = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+
+    assert (shown.returncode, shown.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(("quota", "n_cores"), [("max", 8), ("250000", 2), ("50000", 1)])

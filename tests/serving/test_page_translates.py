@@ -123,7 +123,7 @@ def test_typing_on_gives_up_what_was_asked(open_page: OpenPage) -> None:
     it = fed(open_page, 2)
     it.source.fill("word")
 
-    it.page.wait_for_function("() => window.gaveUp")
+    assert it.page.wait_for_function("() => window.gaveUp").json_value() is True
 
 
 # ---- languages ---------------------------------------------------------------------------------

@@ -117,6 +117,7 @@ def test_a_full_batch_waits_for_nothing() -> None:
     async def scenario(it: World) -> None:
         it.model.gate.set()
         await results(it.submit(*"abcd"))  # in time, though the wait is longer than the test's
+        assert it.model.batches == [("plain", list("abcd"))]
 
     in_a_world(scenario, batch_wait=60)
 

@@ -32,7 +32,7 @@ DTYPES = [
 ]
 
 
-def close(found: Tensor, expected: Tensor, dtype: torch.dtype) -> None:
+def assert_near(found: Tensor, expected: Tensor, dtype: torch.dtype) -> None:
     tolerance = 1e-5 if dtype == torch.float32 else 2e-2
     error = (found.double() - expected.double()).norm() / expected.double().norm()
     assert error < tolerance
@@ -58,11 +58,11 @@ def test_add_norm(dtype: torch.dtype, width: int, has_bias: bool, device: torch.
     change = leaves[1] + leaves[4] if has_bias else leaves[1]
     expected = F.layer_norm(leaves[0] + change, (width,), leaves[2], leaves[3], 1e-5)
     gradients = torch.autograd.grad(expected, leaves, dy.float(), allow_unused=True)
-    close(y, expected.detach(), dtype)
+    assert_near(y, expected.detach(), dtype)
     found = [dx, d_sublayer, *sums.sum(0)]
     for ours, theirs in zip(found, gradients, strict=False):
         assert theirs is not None
-        close(ours, theirs, dtype)
+        assert_near(ours, theirs, dtype)
     assert len(sums[0]) == (3 if has_bias else 2)
 
 
@@ -75,7 +75,7 @@ def test_relu_backward(dtype: torch.dtype, device: torch.device) -> None:
     sums = relu_backward_(gradient, before.relu())
 
     assert_close(gradient, expected, rtol=0, atol=0)
-    close(sums.sum(0)[0], expected.float().sum(0), dtype)
+    assert_near(sums.sum(0)[0], expected.float().sum(0), dtype)
 
 
 def rows_of(lengths: list[list[int]], width: int, device: torch.device) -> Rows:
@@ -129,12 +129,12 @@ def test_attention(
     expected = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     expected = expected.transpose(1, 2).reshape(n, -1)
     real = queries.sentence.flatten() != PADDING
-    close(out[real], expected[real].detach(), dtype)
+    assert_near(out[real], expected[real].detach(), dtype)
     assert out.isfinite().all()
     for ours, theirs in zip(
         gradients, torch.autograd.grad(expected, leaves, d_out.float()), strict=True
     ):
-        close(ours, theirs, dtype)
+        assert_near(ours, theirs, dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -160,12 +160,12 @@ def test_projection_and_loss(
 
     leaves = [x.float().requires_grad_(), embedding[:vocabulary].float().requires_grad_()]
     expected = label_smoothed_loss((leaves[0] @ leaves[1].T)[None], labels[None], 0.1)
-    close(smoothed, expected.smoothed.detach(), dtype)
-    close(nll, expected.nll, dtype)
+    assert_near(smoothed, expected.smoothed.detach(), dtype)
+    assert_near(nll, expected.nll, dtype)
     gradients = torch.autograd.grad(expected.smoothed * 0.25, leaves)
-    close(dx, gradients[0], dtype)
-    close(once, gradients[1], dtype)
-    close(d_embedding, 2 * gradients[1], dtype)
+    assert_near(dx, gradients[0], dtype)
+    assert_near(once, gradients[1], dtype)
+    assert_near(d_embedding, 2 * gradients[1], dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -179,9 +179,9 @@ def test_embedding(dtype: torch.dtype, device: torch.device) -> None:
     x = embed(ids, positions, table, position_table, seed, 0.0)
     embed_backward_(gradient, ids, dx, seed, 0.0, scale=24**0.5)
 
-    close(x, table[ids].float() * 24**0.5 + position_table[positions], dtype)
+    assert_near(x, table[ids].float() * 24**0.5 + position_table[positions], dtype)
     expected = torch.ones(9, 24, device=device).index_add(0, ids, dx.float() * 24**0.5)
-    close(gradient, expected, dtype)
+    assert_near(gradient, expected, dtype)
 
 
 def kept_by_add_norm(seed: int, device: torch.device, dropout: float = 0.1) -> Tensor:
