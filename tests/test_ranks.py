@@ -18,7 +18,7 @@ RANKS = (
     {"run_file", "weights"},
     {"manifest"},
     {"text", "rows", "device"},
-    {"data", "model", "visualization"},
+    {"data", "model", "kernels", "visualization"},
     {"checkpoint"},
     {"inference"},
     {"translator"},

@@ -15,7 +15,7 @@ from allyouneed.model.layers import DecoderLayer, EncoderLayer
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import Rows
 from allyouneed.training.fused.cross_entropy import project_and_lose
-from allyouneed.training.fused.embedding import embed, embed_backward_
+from allyouneed.kernels.embedding import embed, embed_backward_
 from allyouneed.training.fused.products import WorkingWeights, weight_gradient_
 from allyouneed.training.fused.sublayers import (
     Back,
