@@ -63,7 +63,8 @@ class Ours:
         assert self._engine is not None
 
     def translate(self, job: Job) -> list[Ids]:
-        from allyouneed.inference.fast_search import Beam, Task, refilling
+        from allyouneed.inference.beams import Beam, Task
+        from allyouneed.inference.fast_search import refilling
 
         assert self._engine is not None
         beam = Beam(job.beam_size, 0.0, min_length=job.n_tokens - 1 if job.n_tokens else 0)
@@ -71,7 +72,7 @@ class Ours:
         sources = [job.sources[place] for place in order]
         tasks = [Task(source, (), job.n_tokens or len(source) + 50) for source in sources]
         outputs: list[Ids] = [[]] * len(order)
-        for number, [best] in refilling(self._engine, tasks, beam, job.batch_size):
+        for number, [best] in refilling(self._engine.beams, tasks, beam, job.batch_size):
             outputs[order[number]] = list(best.ids)
         return outputs
 

@@ -14,6 +14,7 @@ from allyouneed.config import ModelConfig
 from allyouneed.errors import CheckpointError
 from allyouneed.inference.compilation import native_library
 from allyouneed.inference.engine import Candidates, Ids
+from allyouneed.inference.host_beams import HostBeams
 from allyouneed.inference.layout import check_names, linears, norms
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 from allyouneed.weights import Floats, Weights
@@ -57,6 +58,10 @@ class FastEngine:
         self._set_norms(weights)
         is_learned = config.positions == "learned"
         self._learned_positions = weights.floats("positions.weight") if is_learned else None
+
+    @property
+    def beams(self) -> HostBeams:
+        return HostBeams(self)
 
     def reserve(self, n_slots: int, n_beams: int, longest_source: int, longest_target: int) -> None:
         self._positions = self._learned_positions  # kept here, where the native engine reads them

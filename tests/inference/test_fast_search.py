@@ -12,9 +12,11 @@ from native_models import CONFIG, WORTH_SHARING, engine_of, needs_compiler, rand
 from numpy.typing import NDArray
 
 from allyouneed.inference import BeamSearch, Greedy, Hypothesis, Limits, search
+from allyouneed.inference.beams import Beam, Task
 from allyouneed.inference.engine import ROW, Candidates, Ids
 from allyouneed.inference.fast_engine import FastEngine
-from allyouneed.inference.fast_search import Beam, Task, fast_search, refilling
+from allyouneed.inference.fast_search import fast_search, refilling
+from allyouneed.inference.host_beams import HostBeams
 from allyouneed.rows import one_sentence_a_row
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 
@@ -192,7 +194,7 @@ def test_the_batch_stays_full_while_sentences_wait() -> None:
     engine = _Counting()
     tasks = [Task([length], (), 50) for length in lengths]
 
-    found = dict(refilling(engine, tasks, Beam(1, 0.0), n_slots=2))
+    found = dict(refilling(HostBeams(engine), tasks, Beam(1, 0.0), n_slots=2))
 
     for place, length in enumerate(lengths):
         assert found[place][0].ids == tuple(range(10, 10 + length))
