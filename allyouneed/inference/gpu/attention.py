@@ -30,9 +30,9 @@ def _attend_to_own(
     query = tl.load(new + d_k).to(tl.float32) * (scale * LOG2_E)
     key = tl.load(new + HEADS * D_K + d_k)
     value = tl.load(new + 2 * HEADS * D_K + head * (D_V - D_K) + d_v)
-    place = hypothesis * room + position
-    tl.store(keys + place * (HEADS * D_K) + head * D_K + d_k, key)
-    tl.store(values + place * (HEADS * D_V) + head * D_V + d_v, value)
+    new_place = hypothesis * room + position
+    tl.store(keys + new_place * (HEADS * D_K) + head * D_K + d_k, key)
+    tl.store(values + new_place * (HEADS * D_V) + head * D_V + d_v, value)
     # The new one is taken from the registers: no other program can have asked for it.
     highest = tl.sum(query * key.to(tl.float32))
     total = 1.0

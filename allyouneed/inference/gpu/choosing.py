@@ -125,11 +125,11 @@ def _extend(
     position = tl.load(positions + slot)
     for start in range(0, position + 1, BLOCK):
         token = start + tl.arange(0, BLOCK)[None, :]
-        exists = is_beam[:, None] & (token <= position)
-        old = tl.load(origins + (slot * BEAMS + parents[:, None]) * room + token, exists, 0)
+        so_far = is_beam[:, None] & (token <= position)
+        old = tl.load(origins + (slot * BEAMS + parents[:, None]) * room + token, so_far, 0)
         origin = tl.where(token == position, parents[:, None], old)
         tl.debug_barrier()  # everything is read before any of it is written, here and below
-        tl.store(origins + (slot * BEAMS + beam[:, None]) * room + token, origin, exists)
+        tl.store(origins + (slot * BEAMS + beam[:, None]) * room + token, origin, so_far)
     ended = (ids == END) & (best_totals > -float("inf"))
     tl.store(log_probs + slot * BEAMS + beam, tl.where(ended, -float("inf"), best_totals), is_beam)
     tl.store(last + slot * BEAMS + beam, ids, is_beam)
