@@ -44,7 +44,9 @@ class Picks(NamedTuple):
     """
 
     ids: NDArray[np.int32]  # (A, K): the last tokens
-    parents: NDArray[np.int32]  # (A, K): the places in the beam before, whose continuations they are
+    parents: NDArray[
+        np.int32
+    ]  # (A, K): the places in the beam before, whose continuations they are
     log_probs: NDArray[np.float32]  # (A, K): of all tokens; -∞ where there is no hypothesis
 
 

@@ -10,7 +10,7 @@ Shapes: S slots, K beams a slot, T tokens, A slots in use.
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,11 +173,10 @@ class _Slots:
         best = place, order[place, rank]
         texts = self._texts(slots[place], n_tokens[best], beam[best])
         found: list[Found] = [(int(number), []) for number in self._number[slots]]
-        for number, ids, finished, *scores in zip(
-            place.tolist(), texts, ~is_cut[best[1]], score[best], log_prob[best], strict=True
-        ):
-            ids = ids[:-1] if finished else ids
-            found[number][1].append(Hypothesis(tuple(ids), *map(float, scores), bool(finished)))
+        numbers = (part.tolist() for part in (place, ~is_cut[best[1]], score[best], log_prob[best]))
+        for ids, number, finished, its_score, its_log_prob in zip(texts, *numbers, strict=True):
+            text = tuple(ids[:-1] if finished else ids)
+            found[number][1].append(Hypothesis(text, its_score, its_log_prob, finished))
         return found
 
     def _texts(self, slot: Places, n_tokens: Places, beam: Places) -> list[list[int]]:
@@ -193,10 +192,10 @@ class _Slots:
 class _Hypotheses(NamedTuple):
     """Up to K of every slot; where there is none, score and log_prob are -∞."""
 
-    score: NDArray[np.float64]
-    log_prob: NDArray[np.float32]
-    n_tokens: Places
-    beam: Places  # place in the beam when it had so many tokens
+    score: NDArray[Any]  # float64
+    log_prob: NDArray[Any]  # float32
+    n_tokens: NDArray[Any]
+    beam: NDArray[Any]  # place in the beam when it had so many tokens
 
     @classmethod
     def none(cls, n_slots: int, size: int) -> "_Hypotheses":

@@ -15,6 +15,7 @@ from allyouneed.errors import CheckpointError, ConfigError
 from allyouneed.inference import BeamSearch, Greedy, Limits, Sampling, compilation, search
 from allyouneed.inference.compilation import native_library
 from allyouneed.inference.engines import load_engine
+from allyouneed.inference.fast_engine import FastEngine
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.model import Transformer
 from allyouneed.text.tokenizer import Tokenizer
@@ -51,7 +52,7 @@ def test_the_stored_bits_choose_the_engine_unless_the_user_does(
 
     translator = Translator.load(folder, "cpu", engine=engine)
 
-    assert translator.engine is not None
+    assert isinstance(translator.engine, FastEngine)
     assert translator.engine.eight_bits == eight_bits
 
 

@@ -1,6 +1,5 @@
 """The engine for GPUs finds what the plain twin finds; here mostly in Triton's interpreter."""
 
-import dataclasses
 from collections.abc import Sequence
 
 import pytest

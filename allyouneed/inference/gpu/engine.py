@@ -5,6 +5,7 @@ Shapes: A slots that advance, K beams a slot.
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -156,7 +157,7 @@ class _Ticket:
         self._done: torch.cuda.Event | None = None
 
     def make_room(self, size: RoomSize, pinned: bool) -> None:
-        kind = {"dtype": torch.int32, "pin_memory": pinned}
+        kind: dict[str, Any] = {"dtype": torch.int32, "pin_memory": pinned}
         self.slots = torch.empty(size.n_slots, **kind)
         self.answer = torch.empty(size.n_slots, 3, size.n_beams, **kind)
 

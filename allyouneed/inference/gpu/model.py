@@ -87,9 +87,7 @@ class _EncoderLayer:
 
 
 class _DecoderLayer:
-    def __init__(
-        self, layer: DecoderLayer, number: int, heads: Heads, dtype: torch.dtype
-    ) -> None:
+    def __init__(self, layer: DecoderLayer, number: int, heads: Heads, dtype: torch.dtype) -> None:
         own, reader = layer.self_attention, layer.memory_attention
         self._number, self._heads = number, heads
         self._w_qkv = _stacked(dtype, own.w_q, own.w_k, own.w_v)

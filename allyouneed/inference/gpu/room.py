@@ -4,7 +4,7 @@ Shapes: S slots, K beams a slot, T tokens of a target, N of a source, L layers, 
 (values: d_v).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -53,8 +53,8 @@ class Room:
         self.size, self.spare = size, size.n_slots
         n, beams, target = size.n_slots + 1, size.n_beams, size.target
         heads, layers = config.n_heads, config.decoder_layers
-        cache = {"dtype": dtype, "device": device}
-        whole = {"dtype": torch.int32, "device": device}
+        cache: dict[str, Any] = {"dtype": dtype, "device": device}
+        whole: dict[str, Any] = {"dtype": torch.int32, "device": device}
         self.memory = torch.zeros(
             n, size.source, layers * heads * (config.d_k + config.d_v), **cache
         )  # keys and values of all layers side by side
