@@ -14,7 +14,7 @@ from allyouneed.checkpoint import WEIGHTS, Manifest, save_model
 from allyouneed.errors import CheckpointError, ConfigError
 from allyouneed.inference import BeamSearch, Greedy, Limits, Sampling, compilation, search
 from allyouneed.inference.compilation import native_library
-from allyouneed.inference.engines import load_engine
+from allyouneed.inference.engines import gpu_engine, load_engine
 from allyouneed.inference.fast_engine import FastEngine
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.model import Transformer
@@ -131,6 +131,19 @@ def test_without_a_native_engine_the_plain_model_translates(
         Translator.load(folder, "cpu", engine="int8")
     with pytest.raises(ConfigError, match="engine 'quick' is not known"):
         Translator.load(folder, "cpu", engine="quick")
+    with pytest.raises(ConfigError, match="engine 'float16' is not for a CPU; use auto, float32"):
+        Translator.load(folder, "cpu", engine="float16")
+
+
+def test_where_there_is_no_gpu_its_engine_is_refused() -> None:
+    model = random_model(MODEL)
+
+    assert gpu_engine(model, "auto") is None
+    assert gpu_engine(model, "plain") is None
+    with pytest.raises(ConfigError, match="engine 'float16' cannot be used here: it needs"):
+        gpu_engine(model, "float16")
+    with pytest.raises(ConfigError, match="engine 'int8' is not for a GPU"):
+        gpu_engine(model, "int8")
 
 
 @needs_compiler

@@ -174,12 +174,14 @@ class _Counting:
 
     def __init__(self) -> None:
         self.rows_of_steps: list[int] = []
+        self.encoded_at_once: list[int] = []
         self._lengths: dict[int, int] = {}
 
     def reserve(self, n_slots: int, n_beams: int, longest_source: int, longest_target: int) -> None:
         assert n_beams == 1
 
     def encode(self, sources: Sequence[Ids], slots: Sequence[int]) -> None:
+        self.encoded_at_once.append(len(sources))
         self._lengths.update(zip(slots, (source[0] for source in sources), strict=True))
 
     def step(self, rows: NDArray[Any], origins: NDArray[np.int32], n_best: int) -> Candidates:
@@ -200,3 +202,41 @@ def test_the_batch_stays_full_while_sentences_wait() -> None:
         assert found[place][0].ids == tuple(range(10, 10 + length))
     # While the long one goes on, the seven short ones take turns in the other slot.
     assert engine.rows_of_steps == [2] * 28 + [1] * 3
+
+
+class _Ahead(HostBeams):
+    """Beams that are a step ahead of those who take their picks, as on a GPU."""
+
+    ahead = 1
+    refill_share = 0.5
+
+    def reserve(self, n_slots: int, beam: Beam, tasks: Sequence[Task]) -> None:
+        longer = [dataclasses.replace(task, longest=task.longest + 1) for task in tasks]
+        super().reserve(n_slots, beam, longer)
+
+
+@needs_compiler
+def test_steps_ahead_change_nothing() -> None:
+    """What was begun for a sentence that is done by then is nothing to the next in its slot."""
+    engine = engine_of(random_model())
+    tasks = [Task(source, (), len(source) + 12) for source in sources(30)]
+
+    for beam in (Beam(4, 0.6, n_best=4), Beam(1, 0.0)):
+        one_by_one = dict(refilling(HostBeams(engine), tasks, beam, n_slots=5))
+        ahead = dict(refilling(_Ahead(engine), tasks, beam, n_slots=5))
+
+        assert ahead.keys() == one_by_one.keys()
+        assert_same(*([found[n] for n in range(30)] for found in (ahead, one_by_one)))
+
+
+def test_slots_are_refilled_together_where_that_is_asked_for() -> None:
+    lengths = [30, 3, 9, 9, 5, 5, 5, 5]
+    engine = _Counting()
+    tasks = [Task([length], (), 50) for length in lengths]
+
+    found = dict(refilling(_Ahead(engine), tasks, Beam(1, 0.0), n_slots=4))
+
+    for place, length in enumerate(lengths):
+        assert found[place][0].ids == tuple(range(10, 10 + length))
+    # The slot of the second is left free until those of the next two are.
+    assert engine.encoded_at_once == [4, 3, 1]

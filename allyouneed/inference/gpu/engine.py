@@ -3,9 +3,11 @@
 Shapes: A slots that advance, K beams a slot.
 """
 
+import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 import torch
@@ -20,10 +22,26 @@ from allyouneed.model.transformer import Transformer
 from allyouneed.rows import PADDING, Rows
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _MOST_ROWS = 2048  # hypotheses at once: more would be hardly faster
 _SHARE_OF_MEMORY = 0.5  # the most that a search takes of the device's
 _ENCODED_AT_ONCE = 16_384  # tokens, with padding
 _WIDTHS = 16  # a batch is so many tokens wide, or twice, …: few kernels to compile
+
+
+def _on_its_device(method: Callable[P, R]) -> Callable[P, R]:
+    """Triton launches kernels on the current device, which need not be the model's."""
+
+    @functools.wraps(method)
+    def there(*arguments: P.args, **named: P.kwargs) -> R:
+        device = cast(GpuEngine, arguments[0]).device
+        current = torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
+        with current, torch.no_grad():
+            return method(*arguments, **named)
+
+    return there
 
 
 class GpuEngine:
@@ -39,7 +57,7 @@ class GpuEngine:
     def __init__(self, model: Transformer, dtype: torch.dtype) -> None:
         self.lock = threading.Lock()
         self.config = model.config
-        self._device = model.device
+        self.device = model.device
         self._model = GpuModel(model, dtype)
         self._room: Room | None = None
         self._tickets = (_Ticket(), _Ticket())  # one for the host while the other is under way
@@ -54,7 +72,7 @@ class GpuEngine:
         fitting = self._memory() // one.bytes(self.config, self._model.dtype)
         return min(most, 1 << max(1, fitting).bit_length() - 1)
 
-    @torch.no_grad()
+    @_on_its_device
     def reserve(self, n_slots: int, beam: Beam, tasks: Sequence[Task]) -> None:
         source, target = longest_of(tasks)
         # A step may be under way for what turns out to have reached its end.
@@ -64,10 +82,10 @@ class GpuEngine:
         assert self._room is not None
         self._room.min_length.fill_(beam.min_length)
 
-    @torch.no_grad()
+    @_on_its_device
     def begin(self, tasks: Sequence[Task], slots: Sequence[int]) -> None:
         room = self._the_room()
-        for part in _chunks([len(task.source) + 1 for task in tasks]):
+        for part in chunks([len(task.source) + 1 for task in tasks]):
             self._encode(tasks[part], slots[part])
         places = self._sent(np.array(slots, dtype=np.int64))
         forced = np.full((len(tasks), room.size.target), NONE, dtype=np.int32)
@@ -80,7 +98,7 @@ class GpuEngine:
         room.log_prob.index_fill_(0, places, -torch.inf)
         room.log_prob[:, 0].index_fill_(0, places, 0)
 
-    @torch.no_grad()
+    @_on_its_device
     def advance(self, slots: NDArray[np.int64]) -> Callable[[], Picks]:
         room = self._the_room()
         ticket, _ = self._tickets = self._tickets[::-1]
@@ -91,7 +109,7 @@ class GpuEngine:
         room.slots[:n_slots].copy_(ticket.slots[:n_slots], non_blocking=True)
         (answer,) = self._steps[n_slots]()
         ticket.answer[:n_slots].copy_(answer, non_blocking=True)
-        ticket.sign(self._device)
+        ticket.sign(self.device)
         return lambda: ticket.picks(len(slots))
 
     def _make_room(self, size: RoomSize) -> None:
@@ -99,11 +117,11 @@ class GpuEngine:
         if self._room is not None and self._room.size.n_beams == size.n_beams:
             both = size.joined(self._room.size)
             size = both if both.bytes(self.config, self._model.dtype) <= self._memory() else size
-        on_gpu = self._device.type == "cuda"
+        on_gpu = self.device.type == "cuda"
         if on_gpu:
-            torch.cuda.synchronize(self._device)  # a step may still be under way
+            torch.cuda.synchronize(self.device)  # a step may still be under way
         self._room, self._steps = None, {}
-        room = self._room = Room(size, self.config, self._model.dtype, self._device)
+        room = self._room = Room(size, self.config, self._model.dtype, self.device)
         table = self._position_table = self._model.position_table(max(size.source, size.target))
         for ticket in self._tickets:
             ticket.make_room(size, pinned=on_gpu)
@@ -138,15 +156,15 @@ class GpuEngine:
     def _sent(self, array: NDArray[np.generic]) -> Tensor:
         """To the device, without waiting for it."""
         tensor = torch.from_numpy(array)
-        if self._device.type == "cpu":
+        if self.device.type == "cpu":
             return tensor
-        return tensor.pin_memory().to(self._device, non_blocking=True)
+        return tensor.pin_memory().to(self.device, non_blocking=True)
 
     def _memory(self) -> int:
         """Bytes that a search may take."""
-        if self._device.type == "cpu":
+        if self.device.type == "cpu":
             return 2**30
-        total = torch.cuda.get_device_properties(self._device).total_memory
+        total = torch.cuda.get_device_properties(self.device).total_memory
         return int(_SHARE_OF_MEMORY * total)
 
 
@@ -176,7 +194,7 @@ class _Ticket:
         return Picks(ids, parents, bits.view(np.float32))
 
 
-def _chunks(lengths: Sequence[int]) -> Iterator[slice]:
+def chunks(lengths: Sequence[int]) -> Iterator[slice]:
     """Runs of `lengths` that may be encoded together."""
     start = longest = 0
     for place, length in enumerate(lengths):
