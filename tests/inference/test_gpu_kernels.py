@@ -42,8 +42,7 @@ def slots_on(device: torch.device, *slots: int) -> Tensor:
 
 def attention(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     """q (H·d_k), keys (S, H·d_k), values (S, H·d_v) -> (H·d_v)."""
-    heads = (part.unflatten(-1, (HEADS.number, -1)).transpose(0, 1) for part in (keys, values))
-    k, v = heads
+    k, v = (part.view(len(part), HEADS.number, -1).transpose(0, 1) for part in (keys, values))
     scores = k @ q.view(HEADS.number, -1, 1) / math.sqrt(HEADS.d_k)
     return (scores.softmax(1) * v).sum(1).flatten()
 
@@ -59,7 +58,7 @@ def test_a_row_attends_to_the_tokens_that_it_came_from(device: torch.device) -> 
 
     found = attend_to_own(qkv, room, slots, LAYER, HEADS)
 
-    for row, (q, k, v) in enumerate(zip(*qkv.split(sizes, dim=1), strict=True)):
+    for row, (q, k, v) in enumerate(zip(*torch.split(qkv, sizes, dim=1), strict=True)):
         slot, beam = int(slots[row // 3]), row % 3
         position = int(room.position[slot])
         origins = room.origins[slot, beam, :position].long()
@@ -84,7 +83,7 @@ def test_the_beams_of_a_slot_read_its_sentence(device: torch.device) -> None:
     found = attend_to_memory(q, room, slots, LAYER, HEADS)
 
     widths = [HEADS.number * HEADS.d_k, HEADS.number * HEADS.d_v] * 2
-    _, _, keys, values = room.memory.split(widths, dim=2)
+    _, _, keys, values = torch.split(room.memory, widths, dim=2)
     for row in range(9):
         slot = int(slots[row // 3])
         read = slot, slice(int(room.n_source[slot]))
