@@ -52,7 +52,7 @@ def test_a_row_attends_to_the_tokens_that_it_came_from(device: torch.device) -> 
     room.position[:4] = torch.tensor([0, 37, 5, 9])
     room.log_prob[1, 2] = -torch.inf
     slots = slots_on(device, 1, 0, 2)
-    sizes = HEADS.number * HEADS.d_k, HEADS.number * HEADS.d_k, HEADS.number * HEADS.d_v
+    sizes = [HEADS.number * size for size in (HEADS.d_k, HEADS.d_k, HEADS.d_v)]
     qkv = torch.randn(9, sum(sizes), device=device)
     keys, values = room.keys[LAYER].clone(), room.values[LAYER].clone()
 
