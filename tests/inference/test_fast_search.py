@@ -2,7 +2,7 @@
 
 import dataclasses
 import multiprocessing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from native_models import CONFIG, WORTH_SHARING, engine_of, needs_compiler, rand
 from numpy.typing import NDArray
 
 from allyouneed.inference import BeamSearch, Greedy, Hypothesis, Limits, search
-from allyouneed.inference.beams import Beam, Task
+from allyouneed.inference.beams import Beam, Picks, Task
 from allyouneed.inference.engine import ROW, Candidates, Ids
 from allyouneed.inference.fast_engine import FastEngine
 from allyouneed.inference.fast_search import fast_search, refilling
@@ -240,3 +240,36 @@ def test_slots_are_refilled_together_where_that_is_asked_for() -> None:
         assert found[place][0].ids == tuple(range(10, 10 + length))
     # The slot of the second is left free until those of the next two are.
     assert engine.encoded_at_once == [4, 3, 1]
+
+
+class _Scripted(HostBeams):
+    """One slot, in which three hypotheses end one after the other."""
+
+    def __init__(self) -> None:
+        nothing = -np.inf
+        self._script = iter(
+            [
+                ([5, 6, END], [0, 0, 0], [-1.0, -2.0, -3.0]),
+                ([7, END, 0], [1, 0, 0], [-2.8, -2.6, nothing]),
+                ([END, 0, 0], [0, 0, 0], [-2.9, nothing, nothing]),
+            ]
+        )
+
+    def reserve(self, n_slots: int, beam: Beam, tasks: Sequence[Task]) -> None:
+        pass
+
+    def begin(self, tasks: Sequence[Task], slots: Sequence[int]) -> None:
+        pass
+
+    def advance(self, slots: NDArray[np.int64]) -> Callable[[], Picks]:
+        ids, parents, log_probs = map(np.array, next(self._script))
+        whole = ids[None].astype(np.int32), parents[None].astype(np.int32)
+        return lambda: Picks(*whole, log_probs[None].astype(np.float32))
+
+
+def test_what_ended_early_is_found_again_and_the_search_goes_on_for_all_that_are_wanted() -> None:
+    [(_, hypotheses)] = refilling(_Scripted(), [Task([9], (), 9)], Beam(3, 0.0, n_best=3), 1)
+
+    assert [it.ids for it in hypotheses] == [(5,), (6, 7), ()]
+    assert [it.score for it in hypotheses] == pytest.approx([-2.6, -2.9, -3.0])
+    assert all(it.finished for it in hypotheses)

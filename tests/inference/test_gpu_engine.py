@@ -17,6 +17,7 @@ from allyouneed.inference.fast_search import fast_search
 from allyouneed.inference.gpu.engine import GpuEngine, chunks
 from allyouneed.inference.gpu.room import RoomSize
 from allyouneed.model import Transformer
+from allyouneed.text.tokenizer import END
 
 # Small, as an interpreter runs the kernels one program after the other.
 CONFIG = ModelConfig(
@@ -57,13 +58,16 @@ def model_on(device: torch.device, config: ModelConfig = CONFIG) -> Transformer:
 
 
 def test_it_finds_what_the_plain_model_finds_in_slots_that_are_refilled(
-    device: torch.device,
+    device: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, beam = model_on(device), BeamSearch(3)
+    monkeypatch.setattr("allyouneed.inference.gpu.engine._MOST_ROWS", 6)
+    model.embedding.weight.data[END] *= 2.5  # so that some end, and some do not
 
-    fast = found_fast(GpuEngine(model, torch.float32), TEXTS, beam, n_best=3, batch_tokens=4)
+    fast = found_fast(GpuEngine(model, torch.float32), TEXTS, beam, n_best=3)
 
     assert_same(fast, search(model, TEXTS, beam, LIMITS, 3))
+    assert {it.finished for hypotheses in fast for it in hypotheses} == {True, False}
 
 
 def test_prefixes_and_lengths_are_kept(device: torch.device) -> None:
@@ -107,7 +111,7 @@ def test_rooms_are_shared_where_they_can_be() -> None:
 
 def test_fewer_slots_where_there_is_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = GpuEngine(model_on(torch.device("cpu")), torch.float32)
-    one = RoomSize.at_least(1, 4, 20, 61).bytes(CONFIG, torch.float32)
+    one = RoomSize.at_least(1, 4, 20, 60).bytes(CONFIG, torch.float32)
 
     assert engine.most_slots(4, 20, 60) == 512
     assert engine.most_slots(3000, 20, 60) == 1

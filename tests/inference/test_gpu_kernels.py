@@ -114,12 +114,11 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("n_beams", [1, 3])
 def test_beams_are_extended_by_the_best_that_may_come(n_beams: int, device: torch.device) -> None:
     room = a_room(device, n_slots=4, n_beams=n_beams)
-    room.position[:4] = torch.tensor([0, 7, 2, 40])
+    room.position[:4] = torch.tensor([6, 9, 7, 40])
     room.log_prob[0, 1:] = -torch.inf  # a sentence that has just begun
     room.n_ended[3] = n_beams - 1
     room.log_prob[3, 1:] = -torch.inf
-    room.forced[1, 7] = 150
-    room.forced[1, 8] = 151  # for the next step
+    room.forced[1, 9:11] = torch.tensor([150, 151])  # the second for the next step
     room.min_length.fill_(7)
     slots = slots_on(device, 3, 0, 1, 2, room.spare)
     logits = 5 * torch.randn(5 * n_beams, STRIDE, device=device)

@@ -134,6 +134,7 @@ def _extend(
     tl.store(log_probs + slot * BEAMS + beam, tl.where(ended, -float("inf"), best_totals), is_beam)
     tl.store(last + slot * BEAMS + beam, ids, is_beam)
     tl.store(n_ended + slot, ended_before + tl.sum(ended.to(tl.int32)))
+    # A step more than there is room for is one that nobody will take the picks of.
     tl.store(positions + slot, tl.minimum(position + 1, room - 1))
 
 

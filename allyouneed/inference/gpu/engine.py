@@ -68,15 +68,13 @@ class GpuEngine:
 
     def most_slots(self, n_beams: int, longest_source: int, longest_target: int) -> int:
         most = max(1, _MOST_ROWS // n_beams)
-        one = RoomSize.at_least(1, n_beams, longest_source, 1 + longest_target)
+        one = RoomSize.at_least(1, n_beams, longest_source, longest_target)
         fitting = self._memory() // one.bytes(self.config, self._model.dtype)
         return min(most, 1 << max(1, fitting).bit_length() - 1)
 
     @_on_its_device
     def reserve(self, n_slots: int, beam: Beam, tasks: Sequence[Task]) -> None:
-        source, target = longest_of(tasks)
-        # A step may be under way for what turns out to have reached its end.
-        size = RoomSize.at_least(n_slots, beam.size, source, target + self.ahead)
+        size = RoomSize.at_least(n_slots, beam.size, *longest_of(tasks))
         if self._room is None or not self._room.size.holds(size):
             self._make_room(size)
         assert self._room is not None
