@@ -6,6 +6,10 @@ ENV PIP_NO_CACHE_DIR=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 
+# The native engine is compiled at its first use, for the processor that it then runs on.
+RUN apt-get update && apt-get install --yes --no-install-recommends g++ \
+    && rm -rf /var/lib/apt/lists/*
+
 # Torch first and for CPUs: the plain build brings CUDA along, several gigabytes of it.
 COPY constraints.txt /build/
 RUN pip install --constraint /build/constraints.txt \

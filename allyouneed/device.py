@@ -1,8 +1,9 @@
 """Where to compute."""
 
+import contextlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from allyouneed.errors import ConfigError
 
@@ -36,3 +37,10 @@ def pick_device(name: str) -> "torch.device":
         reason = str(error).partition("\n")[0]
         raise ConfigError(f"device {name!r} cannot be used here: {reason}; try cpu") from None
     return device
+
+
+def as_current(device: "torch.device") -> contextlib.AbstractContextManager[Any]:
+    """What runs on the current GPU, as Triton's kernels and CUDA graphs do, runs on this one."""
+    import torch
+
+    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()

@@ -28,6 +28,6 @@ class MissingExtraError(UserError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
-            f"{purpose} needs the package {package}; install it with: "
-            f"pip install 'allyouneed[{extra}]'"
+            f"{purpose} needs the package {package}, of the extra {extra}; install it with: "
+            f"pip install {package} (in a clone, all of it: pip install -e '.[{extra}]')"
         )

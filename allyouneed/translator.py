@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from allyouneed.device import is_surely_cpu, pick_device
-from allyouneed.errors import CheckpointError, DataError
+from allyouneed.errors import DataError
 from allyouneed.inference.batches import by_length
 from allyouneed.inference.engines import gpu_engine, load_engine
 from allyouneed.inference.fast_search import fast_search
@@ -23,7 +23,8 @@ from allyouneed.inference.hypotheses import Hypothesis, penalty
 from allyouneed.inference.limits import Limits
 from allyouneed.inference.strategies import BeamSearch, Greedy, Strategy
 from allyouneed.inference.translations import Alignment, Candidate, Details, Score, Translation
-from allyouneed.manifest import CONFIG, TOKENIZER, Manifest, load_manifest
+from allyouneed.manifest import TOKENIZER, Manifest, load_manifest
+from allyouneed.models import find_model
 from allyouneed.text.normalize import normalize
 from allyouneed.text.sentences import Document, split_to_fit
 from allyouneed.text.tokenizer import END, Tokenizer
@@ -40,12 +41,9 @@ __all__ = [
     "Score",
     "Translation",
     "Translator",
-    "find_model",
-    "shipped_models",
 ]
 
 T = TypeVar("T")
-PRETRAINED = Path(__file__).parent / "pretrained"
 
 
 @dataclass
@@ -207,9 +205,9 @@ class Translator:
         )
         return document.rebuild([translation.text for translation in translations])
 
-    def sentences(self, text: str) -> Document:
-        """The sentences of a text, each as long as the model takes at once."""
-        return Document.parse(text, self.source_language).divided(self._fits)
+    def sentences(self, text: str, most: float = math.inf) -> Document:
+        """The sentences of a text, each as long as the model takes at once; no more than `most`."""
+        return Document.parse(text, self.source_language, most).divided(self._fits, most)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Score]:
         """How probable each target is as the translation of its source."""
@@ -236,7 +234,7 @@ class Translator:
 
         The sources must be as long as the model takes at once, as those of `sentences` are.
         """
-        from allyouneed.inference.teacher_forcing import alignment_weights, token_log_probs
+        from allyouneed.inference.teacher_forcing import log_probs_and_weights
 
         pairs = [
             (self.tokenizer.ids(translation.source_tokens), self.tokenizer.ids(hypothesis.tokens))
@@ -244,9 +242,8 @@ class Translator:
             for hypothesis in translation.hypotheses
         ]
         sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        log_probs = self._over_pairs(token_log_probs, sources, targets)
-        weights = self._over_pairs(alignment_weights, sources, targets)
-        found = map(Details, map(tuple, log_probs), weights)
+        computed = self._over_pairs(log_probs_and_weights, sources, targets)
+        found = (Details(tuple(log_probs), weights) for log_probs, weights in computed)
         return [list(itertools.islice(found, len(it.hypotheses))) for it in translations]
 
     def _over_pairs(
@@ -339,9 +336,10 @@ class Translator:
     ) -> None:
         sources, prefixes = [part.ids for part in parts], [part.prefix for part in parts]
         found = fast_search(engine, sources, strategy, limits, n_best, prefixes, self.batch_tokens)
-        for place, hypotheses in found:
-            parts[place].hypotheses = hypotheses
-            done(parts[place])
+        with contextlib.closing(found):  # the engine is free again even if `done` raises
+            for place, hypotheses in found:
+                parts[place].hypotheses = hypotheses
+                done(parts[place])
 
     def _align(self, parts: Sequence[_Part]) -> None:
         from allyouneed.inference.teacher_forcing import align
@@ -403,24 +401,6 @@ class Translator:
             tuple(log_probs),
             math.fsum(log_probs) / penalty(float(len(log_probs)), alpha),
         )
-
-
-def shipped_models() -> list[str]:
-    """The names that `Translator.load` knows."""
-    return sorted(config.parent.name for config in PRETRAINED.glob(f"*/{CONFIG}"))
-
-
-def find_model(model: str | Path | None = None) -> Path:
-    """The folder of a model: `model` itself, or the shipped one of that name."""
-    names = shipped_models()
-    if model is None and names:
-        return PRETRAINED / names[0]
-    if model is not None and Path(model).is_dir():
-        return Path(model)
-    if model in names:
-        return PRETRAINED / str(model)
-    shipped = f"the shipped models are {', '.join(names)}" if names else "no model is shipped"
-    raise CheckpointError(f"{model or 'no model was named'}: not a model folder; {shipped}")
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 No torch in here, which takes a second to load and which the fast engine does without.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,27 +52,47 @@ class Weights:
     def are_in_eight_bits(self) -> bool:
         return len(self.names) < len(self._stored)
 
-    def floats(self, name: str) -> Floats:
-        """An array in float32, contiguous."""
-        return np.ascontiguousarray(self._part(name, eight_bits=False)[0])
+    def floats(self, name: str, shape: tuple[int, ...] | None = None) -> Floats:
+        """An array in float32, contiguous; where a shape is given, it has that one."""
+        return np.ascontiguousarray(self._part(name, shape, eight_bits=False)[0])
 
-    def matrix(self, names: Sequence[str], eight_bits: bool) -> Matrix:
+    def matrix(
+        self, outputs: Mapping[str, int], n_in: int, *, has_bias: bool, eight_bits: bool
+    ) -> Matrix:
         """The linear maps of these names as one, so that their outputs stand side by side."""
-        parts = [self._part(f"{name}.weight", eight_bits) for name in names]
-        biases = [self.floats(f"{name}.bias") for name in names if f"{name}.bias" in self._stored]
+        parts = [
+            self._part(f"{name}.weight", (n_out, n_in), eight_bits)
+            for name, n_out in outputs.items()
+        ]
         return Matrix(
-            np.ascontiguousarray(np.concatenate([rows for rows, _ in parts])),
+            np.concatenate([rows for rows, _ in parts]),
             np.concatenate([scale for _, scale in parts]).ravel() if eight_bits else None,
-            np.concatenate(biases) if biases else None,
+            np.concatenate([self.floats(f"{name}.bias", (n,)) for name, n in outputs.items()])
+            if has_bias
+            else None,
         )
 
-    def _part(self, name: str, eight_bits: bool) -> tuple[NDArray[Any], Floats]:
+    def _part(
+        self, name: str, shape: tuple[int, ...] | None, eight_bits: bool
+    ) -> tuple[NDArray[Any], Floats]:
         """Rows, and the scales of eight bits (n_out, 1)."""
-        rows, scale = self._stored[name], self._stored.get(name + SCALE)
-        if scale is not None:
+        rows = self._checked(name, shape)
+        if name + SCALE in self._stored:
+            scale = self._checked(name + SCALE, (len(rows), 1)).astype(np.float32, copy=False)
+            rows = rows.astype(np.int8, copy=False)
             return (rows, scale) if eight_bits else (rows * scale, scale)
         floats = rows.astype(np.float32, copy=False)
         return in_eight_bits(floats) if eight_bits else (floats, floats[:0])
+
+    def _checked(self, name: str, shape: tuple[int, ...] | None) -> NDArray[Any]:
+        """What is stored; those who compute with it rely on its shape."""
+        array = self._stored[name]
+        if shape is not None and array.shape != shape:
+            raise CheckpointError(
+                f"weights and settings disagree: {name} should have the shape {shape} and has "
+                f"{array.shape}"
+            )
+        return array
 
 
 def in_eight_bits(matrix: Floats) -> tuple[NDArray[np.int8], Floats]:

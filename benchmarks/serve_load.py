@@ -28,9 +28,10 @@ from allyouneed.checkpoint import load_model
 from allyouneed.device import pick_device
 from allyouneed.interop.ctranslate2 import CTranslate2
 from allyouneed.interop.formats import export
+from allyouneed.models import find_model
 from allyouneed.text.sentences import Document
 from allyouneed.text.tokenizer import Tokenizer
-from allyouneed.translator import Translator, find_model
+from allyouneed.translator import Translator
 
 SUBJECTS = ["A man", "Two women", "A young boy", "Three dogs", "An old lady", "The children"]
 LOOKS = ["", " in a red shirt", " with a hat", " wearing a blue jacket and jeans", " in the snow"]
@@ -199,7 +200,9 @@ def running(command: Sequence[str]) -> Iterator[str]:
     """A server in a process of its own, once it is ready; its address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    process = subprocess.Popen([*command, port], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*command, port], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     url = f"http://127.0.0.1:{port}"
     try:
         while True:

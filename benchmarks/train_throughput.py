@@ -100,12 +100,15 @@ def peer_step(model: nn.Module, smoothing: float, device: torch.device, compiled
             ignore_index=IGNORE, label_smoothing=smoothing,
         )  # fmt: skip
 
+    # cuDNN's attention, torch's first choice on Hopper, is planned anew for every shape: 0.1 s and
+    # more each time, where padded batches have a shape each.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     # Sizes that happen to be equal in one batch are not in the next: no code of its own for them.
     torch.fx.experimental._config.use_duck_shape = False
     loss_of = torch.compile(compute_loss, dynamic=True) if compiled else compute_loss
 
     def step(batch: Batch) -> Tensor:
-        loss = loss_of(wider(batch).to(device))
+        loss = loss_of(batch.to(device))
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(model.parameters(), math.inf)
         optimizer.step()
@@ -177,6 +180,9 @@ class TorchTransformer(nn.Module):
             config.d_model, config.n_heads, config.n_layers, config.n_layers, config.d_ff,
             config.dropout, batch_first=True,
         )  # fmt: skip
+        for module in self.transformer.modules():
+            if isinstance(module, nn.MultiheadAttention):
+                module.dropout = 0.0  # the paper drops no attention weights
 
     def forward(self, src: Rows, tgt: Rows) -> Tensor:
         width = tgt.ids.size(1)
@@ -225,6 +231,8 @@ def measure(system: str, model: ModelConfig, batch_tokens: int, steps: int, name
     n_pairs = (steps + 5) * batch_tokens // 20
     stream = Batches(RandomPairs(n_pairs, model.vocab_size), training).starting_at(Position())
     batches = [batch for batch, _ in itertools.islice(stream, steps)]
+    if system in PEERS:
+        batches = [wider(batch) for batch in batches]
     if device.type == "cuda":
         batches = [batch.pinned() for batch in batches]
     start = time.perf_counter()

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from allyouneed.device import pick_device
+from allyouneed.device import as_current, pick_device
 from allyouneed.errors import ConfigError
 
 
@@ -21,3 +21,13 @@ def test_auto_takes_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) ->
     for there, device in ((True, "cuda"), (False, "cpu")):
         monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
         assert pick_device("auto").type == device
+
+
+def test_only_a_gpu_is_made_the_current_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "device", made.append)
+
+    for name in ("cpu", "cuda:1"):
+        as_current(torch.device(name))
+
+    assert made == [torch.device("cuda:1")]

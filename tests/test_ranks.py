@@ -18,6 +18,7 @@ RANKS = (
     {"run_file", "weights"},
     {"manifest"},
     {"text", "rows", "device"},
+    {"models"},
     {"data", "model", "kernels", "visualization"},
     {"checkpoint"},
     {"inference"},

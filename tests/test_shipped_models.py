@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.translator import PRETRAINED, Translator, shipped_models
+from allyouneed.models import PRETRAINED, shipped_models
+from allyouneed.translator import Translator
 
 MEBIBYTE = 2**20
 

@@ -11,7 +11,8 @@ from allyouneed.checkpoint import save_model
 from allyouneed.errors import CheckpointError, DataError
 from allyouneed.inference import BeamSearch, Greedy, Hypothesis, Limits, penalty
 from allyouneed.inference.teacher_forcing import token_log_probs
-from allyouneed.translator import Translator, find_model
+from allyouneed.models import find_model
+from allyouneed.translator import Translator
 
 TEXTS = ["one two three", "", "four", "  \t", "five six", "seven"]
 LONG = "One two three, four five six. Seven eight man! Nine ten, one two three four five."
@@ -225,7 +226,7 @@ def test_a_folder_or_a_shipped_name_is_loaded(
 ) -> None:
     made = tiny_translator()
     save_model(tmp_path / "b-model", made.model.state_dict(), made.tokenizer, made.manifest)
-    monkeypatch.setattr("allyouneed.translator.PRETRAINED", tmp_path)
+    monkeypatch.setattr("allyouneed.models.PRETRAINED", tmp_path)
     expected = made.translate(TEXTS)
 
     for name in (None, "b-model", tmp_path / "b-model", str(tmp_path / "b-model")):
@@ -237,14 +238,14 @@ def test_an_unknown_model_is_refused_with_the_names_there_are(
 ) -> None:
     (tmp_path / "en-de").mkdir()
     (tmp_path / "en-de" / "config.json").touch()
-    monkeypatch.setattr("allyouneed.translator.PRETRAINED", tmp_path)
+    monkeypatch.setattr("allyouneed.models.PRETRAINED", tmp_path)
 
     with pytest.raises(CheckpointError, match=r"de-en: .* shipped models are en-de"):
         find_model("de-en")
 
 
 def test_no_model_at_all_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.translator.PRETRAINED", tmp_path)
+    monkeypatch.setattr("allyouneed.models.PRETRAINED", tmp_path)
 
     with pytest.raises(CheckpointError, match="no model is shipped"):
         find_model(None)

@@ -168,9 +168,9 @@ def _score(
                     split_compounds=language == "de" and not lowercase,
                 )
         except UserError as error:
-            if metrics is not None:  # it was asked for by name
+            if metrics is not None or lowercase:  # it was asked for
                 raise
-            notes.append(f"without the paper's BLEU: {error}")
+            notes.append(str(error))
     compared = [metric for metric in COMPARED if metric in chosen]
     comparisons = (
         compare_systems(systems, references, metrics=compared)

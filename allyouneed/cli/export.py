@@ -39,7 +39,7 @@ def export(
     from allyouneed.checkpoint import load_model
     from allyouneed.interop import compare
     from allyouneed.interop import export as write
-    from allyouneed.translator import find_model
+    from allyouneed.models import find_model
 
     form = _format(program, quantization)
     if check:

@@ -68,7 +68,8 @@ def _rate(folder: Path) -> "Drawing":
 
 
 def _of_model(name: str, model: str | None) -> "Drawing":
-    from allyouneed.translator import Translator, find_model
+    from allyouneed.models import find_model
+    from allyouneed.translator import Translator
     from allyouneed.visualization.figures import architecture_figure, multi_head_figure
 
     translator = Translator.load(model, "cpu", engine="plain")

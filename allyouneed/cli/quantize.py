@@ -17,7 +17,7 @@ def quantize(model: str, output: Path) -> None:
     import torch
 
     from allyouneed.checkpoint import WEIGHTS, load_model, save_model
-    from allyouneed.translator import find_model
+    from allyouneed.models import find_model
 
     folder = find_model(model)
     loaded = load_model(folder)

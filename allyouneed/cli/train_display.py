@@ -20,6 +20,7 @@ from allyouneed.training.events import (
     Validated,
 )
 
+HIGH_RATE = 5e-3  # the paper's own peak is 7e-4
 COLUMNS = (  # what matters least stands last, where a narrow terminal cuts it off
     BarColumn(bar_width=10),
     TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
@@ -64,14 +65,9 @@ def describe(event: Event) -> str | None:
     match event:
         case Started():
             going_on = f", going on after step {event.step:,}" if event.step else ""
-            cold = (
-                "\nthe warm-up outlasts the run, whose rate stays low; lower training.warmup_steps"
-                if event.warmup_steps >= event.steps
-                else ""
-            )
             return (
                 f"{event.n_parameters / 1e6:.1f} M parameters, {event.n_pairs:,} pairs, "
-                f"{event.device}, {event.precision}{going_on}{cold}"
+                f"{event.device}, {event.precision}{going_on}{_rate_warning(event)}"
             )
         case Stepped():
             return (
@@ -89,12 +85,32 @@ def describe(event: Event) -> str | None:
             return f"stopped and saved at step {event.step:,}: {event.path}"
         case Finished():
             dev = "" if event.bleu is None else f", dev BLEU {event.bleu:.2f}"
-            return (
-                f"{event.reason}; the mean of the last {event.averaged} checkpoints is "
-                f"{event.path}{dev}"
-            )
+            mean = f"mean of the last {event.averaged} checkpoints"
+            result = "last checkpoint" if event.averaged == 1 else mean
+            return f"{event.reason}; the {result} is {event.path}{dev}{_better_one(event)}"
         case Saved():
             return None
+
+
+def _rate_warning(event: Started) -> str:
+    if event.warmup_steps >= event.steps:
+        return "\nthe warm-up outlasts the run, whose rate stays low; lower training.warmup_steps"
+    if event.peak_rate > HIGH_RATE:
+        return (
+            f"\nthe rate will rise to {event.peak_rate:.1e}, from which few models learn; raise "
+            "training.warmup_steps or lower training.rate_scale"
+        )
+    return ""
+
+
+def _better_one(event: Finished) -> str:
+    """The mean of checkpoints from a steep part of the curve is worse than the last of them."""
+    if event.bleu is None or event.best_bleu is None or event.best_bleu <= event.bleu:
+        return ""
+    return (
+        f"\nthe folder best beside it scored {event.best_bleu:.2f}; a lower training.average, or "
+        "checkpoints closer together (training.save_every), may close the gap"
+    )
 
 
 def _figures(event: Stepped) -> str:

@@ -2,9 +2,10 @@
 
 import contextlib
 import itertools
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -16,16 +17,17 @@ from allyouneed.atomic import new_file
 from allyouneed.cli.live_input import windows_of_lines
 from allyouneed.cli.translation_format import Format
 from allyouneed.config import DecodingConfig
-from allyouneed.data.corpus import LineFile
+from allyouneed.data.corpus import COMPRESSIONS, LineFile
 from allyouneed.errors import DataError
 from allyouneed.inference.engines import ENGINES
 
 if TYPE_CHECKING:  # torch takes seconds to load, and `--help` does without
     from allyouneed.inference import Strategy
-    from allyouneed.translator import Translation
+    from allyouneed.translator import Translation, Translator
 
 FILE = click.Path(path_type=Path)
 AT_LEAST_ONE = click.IntRange(min=1)
+BEAM_SIZE = click.IntRange(1, 256)  # wider ones only cost time
 WINDOW = 1000  # lines that are sorted by length and translated together
 
 
@@ -64,10 +66,14 @@ class SearchOptions:
 
 @click.command()
 @click.argument("texts", metavar="[TEXT]...", nargs=-1)
-@click.option("--model", help="A model folder or a shipped model's name. Default: the shipped one.")
+@click.option(
+    "--model", help="A model folder or a shipped model's name. Default: the one for the languages."
+)
+@click.option("--from", "source", metavar="LANGUAGE", help="Of the text. Default: recognised.")
+@click.option("--to", "target", metavar="LANGUAGE", help="Into which, as in: --to de.")
 @click.option("--input", "inputs", type=FILE, multiple=True, help="Read this file; repeatable.")
 @click.option("--output", type=FILE, help="Write this file, whole or not at all.")
-@click.option("--beam-size", type=AT_LEAST_ONE, help="Default: the model's own (paper: 4).")
+@click.option("--beam-size", type=BEAM_SIZE, help="Default: the model's own (paper: 4).")
 @click.option(
     "--length-penalty", type=float, help="α. Default: the model's own (the paper's is 0.6)."
 )
@@ -79,7 +85,7 @@ class SearchOptions:
 @click.option("--top-k", type=int, help="With --sample: of the k most probable tokens.")
 @click.option("--top-p", type=float, help="With --sample: of the fewest with this probability.")
 @click.option("--seed", type=int, help="With --sample: the same draws every time.")
-@click.option("--n-best", type=AT_LEAST_ONE, default=1, help="Give this many, line numbers first.")
+@click.option("--n-best", type=BEAM_SIZE, default=1, help="Give this many, line numbers first.")
 @click.option("--scores", is_flag=True, help="Put each translation's score before it.")
 @click.option("--prefix", default="", help="What every translation must begin with.")
 @click.option("--min-length", type=int, default=0, help="In tokens.")
@@ -101,13 +107,13 @@ class SearchOptions:
 @click.option(
     "--threads",
     type=AT_LEAST_ONE,
-    envvar="OMP_NUM_THREADS",
-    show_envvar=True,
-    help="Of the native engine. Default: the cores, up to 16.",
+    help="Of the native engine. Default: OMP_NUM_THREADS, or the cores, up to 16.",
 )
 def translate(
     texts: tuple[str, ...],
     model: str | None,
+    source: str | None,
+    target: str | None,
     inputs: tuple[Path, ...],
     output: Path | None,
     beam_size: int | None,
@@ -141,23 +147,27 @@ def translate(
     files = [LineFile(str(path)) for path in inputs]  # what is missing is missed at once
 
     from allyouneed.inference import Limits
+    from allyouneed.models import choose_model
     from allyouneed.translator import Translator
 
-    translator = Translator.load(model, device, engine=engine, threads=threads)
+    windows = _Windows(_document_windows(texts, files) if document else _windows(texts, files))
+    folder = choose_model(source, target, windows.sample) if model is None else model
+    threads = threads or threads_from_environment()
+    translator = Translator.load(folder, device, engine=engine, threads=threads)
+    _check_languages(translator, source, target)
     decoding = translator.manifest.decoding
     extra_tokens = decoding.max_extra_tokens if max_extra_tokens is None else max_extra_tokens
     limits = Limits(extra_tokens, max_length, min_length)
     strategy = search.strategy(decoding)
 
     with _output(output) as sink, _progress(files, document, sink) as advance:
-        if document:
-            for text in texts or _whole(files):
+        for window in windows:
+            if document:
                 translated = translator.translate_document(
-                    text, strategy=strategy, limits=limits, progress=advance
+                    window[0], strategy=strategy, limits=limits, progress=advance
                 )
                 sink.stream.write(f"{translated}\n" if texts else translated)
-            return
-        for window in [list(texts)] if texts else _windows(files):
+                continue
             translations = translator.translate(
                 window,
                 strategy=strategy,
@@ -170,6 +180,12 @@ def translate(
             sink.write(translations, form)
 
 
+def threads_from_environment() -> int | None:
+    """What OMP_NUM_THREADS says; it may be a list, for threads within threads."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) > 0 else None
+
+
 def _check_usage(
     texts: Sequence[str],
     inputs: Sequence[Path],
@@ -180,26 +196,54 @@ def _check_usage(
         raise click.UsageError("give either TEXT or --input")
     if output in inputs:
         raise click.UsageError(f"{output} is read and written; name another --output")
+    if output is not None and output.suffix in COMPRESSIONS:
+        raise click.UsageError(f"{output} would not be compressed; name it without {output.suffix}")
     if not is_plain_document:
         raise click.UsageError(
             "--document gives back a text: no n-best, scores, alignments, prefix or JSON"
         )
 
 
-def _windows(files: Sequence[LineFile]) -> Iterator[list[str]]:
-    if not files:
+@dataclass
+class _Windows:
+    """Texts that are translated together; the first of them may be looked at beforehand."""
+
+    rest: Iterator[list[str]]
+    seen: list[list[str]] = field(default_factory=list)
+
+    def sample(self) -> str:
+        self.seen = list(itertools.islice(self.rest, 1))
+        return "\n".join(itertools.chain.from_iterable(self.seen))
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return itertools.chain(self.seen, self.rest)
+
+
+def _check_languages(translator: "Translator", source: str | None, target: str | None) -> None:
+    its = translator.source_language, translator.target_language
+    if source not in (None, its[0]) or target not in (None, its[1]):
+        raise click.UsageError(
+            f"the model translates {its[0]} to {its[1]}; leave out --from and --to, or --model"
+        )
+
+
+def _windows(texts: Sequence[str], files: Sequence[LineFile]) -> Iterator[list[str]]:
+    if texts:
+        yield list(texts)
+    elif not files:
         yield from windows_of_lines(sys.stdin.buffer, WINDOW)
     lines = itertools.chain.from_iterable(files)
     while window := list(itertools.islice(lines, WINDOW)):
         yield window
 
 
-def _whole(files: Sequence[LineFile]) -> Iterator[str]:
-    """The text of each file, or of standard input, to the last carriage return."""
+def _document_windows(texts: Sequence[str], files: Sequence[LineFile]) -> Iterator[list[str]]:
+    """Each text, or file, or standard input, to the last carriage return."""
+    yield from ([text] for text in texts)
     for file in files:
-        yield _decoded(file.content(), str(file.path))
-    if not files:
-        yield _decoded(sys.stdin.buffer.read(), "standard input")
+        yield [_decoded(file.content(), str(file.path))]
+    if not texts and not files:
+        yield [_decoded(sys.stdin.buffer.read(), "standard input")]
 
 
 def _decoded(content: bytes, name: str) -> str:

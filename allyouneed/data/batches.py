@@ -24,7 +24,7 @@ from allyouneed.rows import PADDING, Rows
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 
 IGNORE = -100  # the label of padding: no loss
-PLANNER = 2  # counts up when the same settings begin to give other batches
+PLANNER = 3  # counts up when the same settings begin to give other batches
 POOL_BATCHES = 64  # the pairs of about this many batches are arranged together
 
 
@@ -69,6 +69,13 @@ class Batch(NamedTuple):
     def to(self, device: torch.device | str) -> "Batch":
         labels = self.labels.to(device, non_blocking=True)
         return self._replace(src=self.src.to(device), tgt=self.tgt.to(device), labels=labels)
+
+    def room_on(self, device: torch.device | str) -> "Batch":
+        """A batch of the same shape, to be overwritten by `copy_`."""
+        src, tgt = (
+            Rows(*(torch.empty_like(it, device=device) for it in side)) for side in self[:2]
+        )
+        return self._replace(src=src, tgt=tgt, labels=torch.empty_like(self.labels, device=device))
 
     def copy_(self, other: "Batch") -> None:
         """Overwrite the tensors with those of another batch of the same shape."""
@@ -130,13 +137,14 @@ class Batches:
 
     def largest(self) -> Batch:
         """A batch that needs as much memory as any: full, in rows of the greatest width."""
+        longest = int(self._lengths.max())
         if self._config.batching == "packed":
             n_rows, width = self.packed_shapes()[-1]
         else:
-            width = int(self._lengths.max())
-            n_rows = rows_in_batch(self._config.batch_tokens, width)
+            n_rows, width = rows_in_batch(self._config.batch_tokens, longest), longest
         ids = torch.full((share_of(n_rows, self._n_ranks), width), END)
-        rows = Rows(ids, torch.zeros_like(ids), torch.arange(width).expand_as(ids).contiguous())
+        position = torch.arange(width).clamp(max=longest - 1)  # learned ones may end there
+        rows = Rows(ids, torch.zeros_like(ids), position.expand_as(ids).contiguous())
         return Batch(rows, rows, ids, [], ids.numel(), ids.numel())
 
     def packed_shapes(self) -> list[tuple[int, int]]:

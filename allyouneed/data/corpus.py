@@ -17,6 +17,7 @@ from allyouneed.errors import DataError, MissingExtraError
 
 _BYTE_ORDER_MARK = "\ufeff"
 _BLOCK_SIZE = 1 << 17
+COMPRESSIONS = (".gz", ".xz", ".zst")  # that files are read from, by the ends of their names
 
 
 class LineFile:

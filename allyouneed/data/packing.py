@@ -146,7 +146,7 @@ def pad(
     pool: Indices, lengths: Lengths, batch_tokens: int, last: bool
 ) -> tuple[list[Plan], Indices]:
     """One sentence a row, batches of similar lengths: as many as fit the budget padded."""
-    ordered = pool[np.lexsort((lengths[pool, 1], lengths[pool, 0]))]
+    ordered = pool[np.lexsort((lengths[pool, 0], lengths[pool].max(axis=1)))]
     plans: list[Plan] = []
     start, widths = 0, (0, 0)
     for stop, (src, tgt) in enumerate(lengths[ordered].tolist()):

@@ -5,13 +5,13 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from allyouneed.config import ModelConfig
-from allyouneed.errors import CheckpointError
 from allyouneed.inference.compilation import native_library
 from allyouneed.inference.engine import Candidates, Ids
 from allyouneed.inference.host_beams import HostBeams
@@ -21,6 +21,7 @@ from allyouneed.weights import Floats, Weights
 
 _MULTIPLE = 16  # widths that every processor's vectors divide
 _MOST_THREADS = 16  # unless told otherwise: narrow matrices have too little for more
+_NO_MEMORY = "there is not enough memory; translate fewer texts at once"
 _ENCODED_AT_ONCE = 250  # tokens: enough for fast products, few enough for the caches
 
 
@@ -45,19 +46,22 @@ class FastEngine:
         self._library = library
         widths = config.d_model, config.d_ff, config.n_heads, config.d_k, config.d_v
         depths = config.n_layers, config.decoder_layers
-        shape = np.array([config.vocab_size, *widths, *depths, PAD, BEGIN, END], dtype=np.int32)
+        sizes = np.array([config.vocab_size, *widths, *depths, PAD, BEGIN, END], dtype=np.int32)
         library.engine_new.restype = ctypes.c_void_p
-        self._engine = ctypes.c_void_p(
-            library.engine_new(
-                _pointer(shape), int(eight_bits), threads or min(_n_cores(), _MOST_THREADS)
-            )
-        )
-        weakref.finalize(self, library.engine_free, self._engine)
         check_names(config, weights)
+        n_threads = threads or min(_n_cores(), _MOST_THREADS)
+        self._engine = ctypes.c_void_p(
+            library.engine_new(_pointer(sizes), int(eight_bits), n_threads)
+        )
+        if not self._engine:
+            raise MemoryError(_NO_MEMORY)
+        # Not at the interpreter's exit, when a thread that is left behind may still be computing.
+        weakref.finalize(self, library.engine_free, self._engine).atexit = False
         self._set_linears(weights)
         self._set_norms(weights)
         is_learned = config.positions == "learned"
-        self._learned_positions = weights.floats("positions.weight") if is_learned else None
+        shape = config.max_positions, config.d_model
+        self._learned_positions = weights.floats("positions.weight", shape) if is_learned else None
 
     @property
     def beams(self) -> HostBeams:
@@ -85,29 +89,34 @@ class FastEngine:
         return Candidates(ids, log_probs)
 
     def _set_linears(self, weights: Weights) -> None:
-        for number, (names, *shape, _) in enumerate(linears(self.config)):
-            matrix = weights.matrix(names, self.eight_bits)
-            if matrix.rows.shape != tuple(shape):
-                raise CheckpointError(
-                    f"weights and settings disagree: {', '.join(names)} should have outputs and "
-                    f"inputs {tuple(shape)} and have {matrix.rows.shape}"
-                )
+        for number, linear in enumerate(linears(self.config)):
+            matrix = weights.matrix(
+                linear.outputs, linear.n_in, has_bias=linear.has_bias, eight_bits=self.eight_bits
+            )
             arrays = matrix.rows, matrix.scale, matrix.bias
-            self._call("set_linear", number, *shape, *map(_pointer, arrays))
+            self._call("set_linear", number, linear.n_out, linear.n_in, *map(_pointer, arrays))
 
     def _set_norms(self, weights: Weights) -> None:
         for number, name in enumerate(norms(self.config)):
-            arrays = weights.floats(f"{name}.weight"), weights.floats(f"{name}.bias")
-            self._call("set_norm", number, *map(_pointer, arrays))
+            gain, bias = (
+                weights.floats(f"{name}.{part}", (self.config.d_model,))
+                for part in ("weight", "bias")
+            )
+            self._call("set_norm", number, _pointer(gain), _pointer(bias))
 
     def _call(self, name: str, *arguments: Any) -> None:
         if not getattr(self._library, f"engine_{name}")(self._engine, *arguments):
-            raise MemoryError("there is not enough memory; translate fewer texts at once")
+            raise MemoryError(_NO_MEMORY)
 
 
-def _n_cores() -> int:
-    """Those that this process may use, where the system says so."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _n_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """Those that this process may use, where the system says so; a container may have a quota."""
+    n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        used, period = map(int, quota.read_text(encoding="utf-8").split())
+    except (OSError, ValueError):  # no container, or "max"
+        return n
+    return max(1, min(n, used // period))
 
 
 def _pointer(array: NDArray[Any] | None) -> ctypes.c_void_p | None:

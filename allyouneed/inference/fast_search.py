@@ -9,7 +9,7 @@ Shapes: S slots, K beams a slot, T tokens, A slots in use.
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,10 +40,11 @@ def fast_search(
     n_best: int,
     prefixes: Sequence[Ids],
     batch_tokens: int,
-) -> Iterator[Found]:
+) -> Generator[Found]:
     """The `n_best` translations of each source, once found.
 
-    They are those that `search` finds, as far as rounding allows.
+    They are those that `search` finds, as far as rounding allows. Until this comes to its end or
+    is closed, nobody else can use the engine.
     """
     if not sources:
         return

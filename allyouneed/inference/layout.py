@@ -1,6 +1,6 @@
 """A model's weights in the order in which the native engine numbers them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from allyouneed.config import ModelConfig
@@ -11,14 +11,17 @@ from allyouneed.weights import Weights
 class Linear(NamedTuple):
     """Linear maps of one input, which are computed as one."""
 
-    names: tuple[str, ...]
-    n_out: int  # of all of them together
+    outputs: Mapping[str, int]  # how many each has, by its name
     n_in: int
     has_bias: bool = False
 
+    @property
+    def n_out(self) -> int:
+        return sum(self.outputs.values())
+
 
 def linears(config: ModelConfig) -> Iterator[Linear]:
-    yield Linear(("embedding",), config.vocab_size, config.d_model)
+    yield Linear({"embedding": config.vocab_size}, config.d_model)
     for layer in _layers("encoder", config.n_layers):
         yield from _own_attention(config, layer)
         yield from _feed_forward(config, layer)
@@ -41,7 +44,7 @@ def check_names(config: ModelConfig, weights: Weights) -> None:
     expected = {f"{name}.{part}" for name in norms(config) for part in ("weight", "bias")}
     for linear in linears(config):
         parts = ("weight", "bias") if linear.has_bias else ("weight",)
-        expected |= {f"{name}.{part}" for name in linear.names for part in parts}
+        expected |= {f"{name}.{part}" for name in linear.outputs for part in parts}
     if config.positions == "learned":
         expected.add("positions.weight")
     if different := sorted(expected ^ set(weights.names)):
@@ -56,19 +59,21 @@ def _layers(stack: str, n_layers: int) -> list[str]:
 
 def _own_attention(config: ModelConfig, layer: str) -> Iterator[Linear]:
     heads = f"{layer}.self_attention"
-    n_out = config.n_heads * (2 * config.d_k + config.d_v)
-    yield Linear((f"{heads}.w_q", f"{heads}.w_k", f"{heads}.w_v"), n_out, config.d_model)
-    yield Linear((f"{heads}.w_o",), config.d_model, config.n_heads * config.d_v)
+    n_k, n_v = config.n_heads * config.d_k, config.n_heads * config.d_v
+    together = {f"{heads}.w_q": n_k, f"{heads}.w_k": n_k, f"{heads}.w_v": n_v}
+    yield Linear(together, config.d_model)
+    yield Linear({f"{heads}.w_o": config.d_model}, n_v)
 
 
 def _memory_attention(config: ModelConfig, layer: str) -> Iterator[Linear]:
-    heads, n_out = f"{layer}.memory_attention", config.n_heads * (config.d_k + config.d_v)
-    yield Linear((f"{heads}.w_q",), config.n_heads * config.d_k, config.d_model)
-    yield Linear((f"{heads}.w_k", f"{heads}.w_v"), n_out, config.d_model)
-    yield Linear((f"{heads}.w_o",), config.d_model, config.n_heads * config.d_v)
+    heads = f"{layer}.memory_attention"
+    n_k, n_v = config.n_heads * config.d_k, config.n_heads * config.d_v
+    yield Linear({f"{heads}.w_q": n_k}, config.d_model)
+    yield Linear({f"{heads}.w_k": n_k, f"{heads}.w_v": n_v}, config.d_model)
+    yield Linear({f"{heads}.w_o": config.d_model}, n_v)
 
 
 def _feed_forward(config: ModelConfig, layer: str) -> Iterator[Linear]:
     name = f"{layer}.feed_forward"
-    yield Linear((f"{name}.w_1",), config.d_ff, config.d_model, has_bias=True)
-    yield Linear((f"{name}.w_2",), config.d_model, config.d_ff, has_bias=True)
+    yield Linear({f"{name}.w_1": config.d_ff}, config.d_model, has_bias=True)
+    yield Linear({f"{name}.w_2": config.d_model}, config.d_ff, has_bias=True)

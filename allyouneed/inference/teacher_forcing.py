@@ -6,8 +6,10 @@ Ids come without marks. Shapes: B pairs, T target tokens, S source tokens, V voc
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from allyouneed.inference.translations import Alignment
+from allyouneed.model.attention import MultiHeadAttention, watching
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import Rows, one_sentence_a_row
 from allyouneed.text.tokenizer import BEGIN, END, PAD
@@ -51,11 +53,36 @@ def alignment_weights(
     (Garg et al., 2019).
     """
     src, tgt = rows_of(model, sources, [[BEGIN, *target] for target in targets])
-    layers = model.attention_maps(src, tgt).memory
-    weights = layers[max(0, len(layers) - 2)].mean(1).float().cpu().numpy()  # (B, T, S)
+    heads = _aligning_heads(model)
+    with watching([heads]) as watched:
+        model.decode(tgt, model.encode(src), src)
+    return _cut_to_size(watched[heads], sources, targets)
+
+
+@torch.inference_mode()
+def log_probs_and_weights(
+    model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]
+) -> list[tuple[list[float], Weights]]:
+    """`token_log_probs` and `alignment_weights` in one pass."""
+    heads = _aligning_heads(model)
+    with watching([heads]) as watched:
+        log_probs = token_log_probs(model, sources, targets)
+    return list(zip(log_probs, _cut_to_size(watched[heads], sources, targets), strict=True))
+
+
+def _aligning_heads(model: Transformer) -> MultiHeadAttention:
+    layers = list(model.decoder.layers)
+    heads = layers[max(0, len(layers) - 2)].get_submodule("memory_attention")
+    assert isinstance(heads, MultiHeadAttention)
+    return heads
+
+
+def _cut_to_size(weights: Tensor, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Weights]:
+    """The mean over the heads, (B, H, T, S), without padding."""
+    means = weights.mean(1).float().cpu().numpy()
     return [
         row[: len(target), : len(source) + 1]
-        for row, source, target in zip(weights, sources, targets, strict=True)
+        for row, source, target in zip(means, sources, targets, strict=True)
     ]
 
 

@@ -74,7 +74,9 @@ def _attend(
     BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """The normaliser is log2 of the sum of 2^score, for scores that are scaled by log2(e) too."""
-    head, row, start = tl.program_id(0), tl.program_id(1), tl.program_id(2) * BLOCK_Q
+    # Rows stand in the one dimension of a grid that may be larger than 65,535.
+    head, row = tl.program_id(0) % HEADS, tl.program_id(0) // HEADS
+    start = tl.program_id(1) * BLOCK_Q
     q_at, query_exists = _tile(q, row, start, width_q, q_stride, head, BLOCK_Q, D_K)
     k_at, key_exists = _tile(k, row, 0, width_k, k_stride, head, BLOCK_K, D_K)
     v_at, key_exists = _tile(v, row, 0, width_k, v_stride, head, BLOCK_K, D_V)
@@ -101,7 +103,7 @@ def _attend_backward(
     CAUSAL: tl.constexpr, HEADS: tl.constexpr, D_K: tl.constexpr, D_V: tl.constexpr,
     BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    head, row = tl.program_id(0), tl.program_id(1)
+    head, row = tl.program_id(0) % HEADS, tl.program_id(0) // HEADS
     k_at, key_exists = _tile(k, row, 0, width_k, k_stride, head, BLOCK_K, D_K)
     v_at, key_exists = _tile(v, row, 0, width_k, v_stride, head, BLOCK_K, D_V)
     keys, values = tl.load(k_at, key_exists, 0.0), tl.load(v_at, key_exists, 0.0)
@@ -144,7 +146,7 @@ def attend(
         return out, out
     normaliser = out.new_empty(n_rows, heads.number, width_q, dtype=torch.float32)
     constants = _constants(width_q, width_k, heads, causal)
-    _attend[(heads.number, n_rows, triton.cdiv(width_q, constants["BLOCK_Q"]))](
+    _attend[(heads.number * n_rows, triton.cdiv(width_q, constants["BLOCK_Q"]))](
         *projected, out, normaliser, queries.sentence, keys.sentence,
         *_strides(projected), width_q, width_k, heads.d_k**-0.5, **constants,
     )  # fmt: skip
@@ -165,7 +167,7 @@ def attend_backward_(
         for gradient, value in zip(gradients, found, strict=True):
             gradient.copy_(value)
         return
-    _attend_backward[(heads.number, n_rows)](
+    _attend_backward[(heads.number * n_rows,)](
         *projected, out, d_out, normaliser, queries.sentence, keys.sentence, *gradients,
         *_strides(projected), *_strides(gradients), width_q, width_k, heads.d_k**-0.5,
         **_constants(width_q, width_k, heads, causal),

@@ -25,7 +25,6 @@ class Graphed:
             self._results = self._function()
             return self._results
         if self._graph is None:
-            torch.cuda.empty_cache()  # what ran unrecorded left its memory in another pool
             self._graph = torch.cuda.CUDAGraph()
             # Another thread may be copying the next batches into pinned memory meanwhile.
             mode = "thread_local"

@@ -3,7 +3,9 @@
 Shapes: B batch, T queries, S keys, H heads; d_model, d_k, d_v as in the paper.
 """
 
+import contextlib
 import math
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -82,3 +84,22 @@ class MultiHeadAttention(nn.Module):
     def _heads(self, x: Tensor) -> Tensor:
         batch, length, width = x.shape
         return x.view(batch, length, self.n_heads, width // self.n_heads).transpose(1, 2)
+
+
+@contextlib.contextmanager
+def watching(
+    modules: Iterable[MultiHeadAttention],
+) -> Iterator[dict[nn.Module, Tensor]]:
+    """What these heads attend to while they compute, recomputed by the formula: (B, H, T, S)."""
+    weights: dict[nn.Module, Tensor] = {}
+
+    def keep(heads: nn.Module, inputs: tuple[Tensor, KeysValues, Tensor], _: Tensor) -> None:
+        assert isinstance(heads, MultiHeadAttention)
+        weights[heads] = heads.weights(*inputs)
+
+    hooks = [module.register_forward_hook(keep) for module in modules]
+    try:
+        yield weights
+    finally:
+        for hook in hooks:
+            hook.remove()

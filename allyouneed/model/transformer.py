@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from allyouneed.config import ModelConfig
-from allyouneed.model.attention import KeysValues, MultiHeadAttention
+from allyouneed.model.attention import KeysValues, MultiHeadAttention, watching
 from allyouneed.model.embedding import LearnedPositions, SinusoidalPositions, TiedEmbedding
 from allyouneed.model.layers import DecoderLayer, EncoderLayer
 from allyouneed.rows import Rows, visible, visible_so_far
@@ -182,22 +182,9 @@ class Transformer(nn.Module):
     @torch.no_grad()
     def attention_maps(self, src: Rows, tgt: Rows) -> AttentionMaps:
         """Every attention weight of one teacher-forced pass, recomputed by the formula."""
-        maps: dict[nn.Module, Tensor] = {}
-
-        def keep(heads: nn.Module, inputs: tuple[Tensor, KeysValues, Tensor], _: Tensor) -> None:
-            assert isinstance(heads, MultiHeadAttention)
-            maps[heads] = heads.weights(*inputs)
-
-        hooks = [
-            module.register_forward_hook(keep)
-            for module in self.modules()
-            if isinstance(module, MultiHeadAttention)
-        ]
-        try:
+        heads = [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
+        with watching(heads) as maps:
             self.decode(tgt, self.encode(src), src)
-        finally:
-            for hook in hooks:
-                hook.remove()
         return AttentionMaps(
             [maps[_attention_of(layer, "self_attention")] for layer in self.encoder.layers],
             [maps[_attention_of(layer, "self_attention")] for layer in self.decoder.layers],

@@ -174,6 +174,16 @@ class _Parser(HTMLParser):
     def handle_pi(self, data: str) -> None:
         self.parts.append(f"<?{data}>")
 
+    def finish(self) -> None:
+        """Take what is left, in which a tag or the like begins and does not end, as text.
+
+        `close` would look for its end again from every `<` on: minutes for a hostile text.
+        """
+        rest, self.rawdata = self.rawdata, ""
+        if rest:
+            is_raw = bool(self._verbatim) and self._verbatim[-1] in _RAW
+            self.handle_data(rest if is_raw else html.unescape(rest))
+
 
 class HtmlPassage:
     """A page or a piece of one, as sentences that can be put back."""
@@ -182,7 +192,7 @@ class HtmlPassage:
         parser = _Parser()
         try:
             parser.feed(text)
-            parser.close()
+            parser.finish()
         except AssertionError:  # what HTMLParser says of declarations that it does not know
             raise bad_request("the HTML cannot be read; is it whole?") from None
         self._parts = parser.parts

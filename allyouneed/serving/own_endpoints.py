@@ -1,5 +1,6 @@
 """Our own endpoints: hypotheses with words and scores, streams, attention."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, NotRequired
@@ -184,8 +185,9 @@ async def _attention(desk: Desk, body: AttentionBody) -> Response:
     _check_target_length(choice.translator, target)
     found = await desk.service.attention(choice, body.source, target)
     if body.format == "html":
-        return HTMLResponse(page(found), headers={"Content-Security-Policy": _EXPLORER_POLICY})
-    return JSONResponse(page_data(found))
+        html = await asyncio.to_thread(page, found)  # of megabytes, while others are answered
+        return HTMLResponse(html, headers={"Content-Security-Policy": _EXPLORER_POLICY})
+    return await asyncio.to_thread(lambda: JSONResponse(page_data(found)))
 
 
 def _check_target_length(translator: Translator, target: str | Sequence[str] | None) -> None:

@@ -1,19 +1,22 @@
 """The queue: sentences of all requests, joined into batches that are fair and of like lengths.
 
 Each request waits with a line of sentences of its own, and the lines are served in turn. So a
-long document does not hold up a short text: whatever stands before it, the first sentence of a
-new request is in a batch after one batch for each other request at the latest.
+long document does not hold up a short text: a batch takes the first sentence of every line before
+the second of any. Whatever stands before it, the first sentence of a new request is in a batch
+after one batch for each other request at the latest. Other work on the models takes turns with the
+batches.
 """
 
 import asyncio
 import itertools
 import math
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from allyouneed.serving.metrics import Metrics
 from allyouneed.serving.refusals import Refusal
@@ -99,6 +102,7 @@ class Scheduler(Generic[M, R]):
         self._max_waiting = max_waiting
         self._metrics = metrics
         self._jobs: dict[Job[M, R], None] = {}  # an ordered set: whose turn comes first
+        self._calls: deque[tuple[Callable[[], Any], asyncio.Future[Any]]] = deque()
         self._n_waiting = 0
         self._arrived = asyncio.Event()
         self._seconds_a_sentence = 0.0  # lately
@@ -114,10 +118,13 @@ class Scheduler(Generic[M, R]):
         return job
 
     async def call(self, function: Callable[[], T]) -> T:
-        """Run something else in the thread of the models, as soon as it is free."""
+        """Run something else in the thread of the models, when its turn comes."""
         self._take_places(1)
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._calls.append((function, result))
+        self._arrived.set()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+            return await result
         finally:
             self._free_places(1)
 
@@ -133,35 +140,39 @@ class Scheduler(Generic[M, R]):
                 await self._arrived.wait()
                 if self._n_waiting < self._batch_sentences:
                     await asyncio.sleep(self._batch_wait)  # who is answered together asks together
+                if not self._jobs and not self._calls:
+                    self._arrived.clear()
                 if batch := self._next_batch():
                     await self._serve(batch)
-                else:
-                    self._arrived.clear()
+                if self._calls:
+                    await self._serve_call(*self._calls.popleft())
         finally:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _next_batch(self) -> list[_Place[M, R]]:
-        """The first in turn, and what is nearest to it in length of those who come soon after."""
+        """The first in turn, the first of the other lines, and then what is near it in length."""
         if not self._jobs:
             return []
         in_turn = self._in_turn(next(iter(self._jobs)).manner)
-        first, *others = itertools.islice(in_turn, _WINDOW * self._batch_sentences)
+        (_, first), *others = itertools.islice(in_turn, _WINDOW * self._batch_sentences)
         length = first.sentence.n_tokens
+        others.sort(key=lambda it: (it[0] > 0, abs(it[1].sentence.n_tokens - length)))
         batch, longest = [first], max(length, _SHORT)
-        for place in sorted(others, key=lambda it: abs(it.sentence.n_tokens - length)):
-            longest = max(longest, place.sentence.n_tokens)
-            is_full = len(batch) == self._batch_sentences
-            if is_full or (len(batch) + 1) * longest > self._batch_tokens:
+        for _, place in others:
+            if len(batch) == self._batch_sentences:
                 break
-            batch.append(place)
+            longest_with_it = max(longest, place.sentence.n_tokens)
+            if (len(batch) + 1) * longest_with_it <= self._batch_tokens:
+                batch.append(place)
+                longest = longest_with_it
         self._remove(batch)
         return batch
 
-    def _in_turn(self, manner: M) -> Iterator[_Place[M, R]]:
-        """One sentence of each line that can be joined, then another of each, and so on."""
+    def _in_turn(self, manner: M) -> Iterator[tuple[int, _Place[M, R]]]:
+        """Number 0 of each line that can be joined, then number 1 of each, and so on."""
         lines = [job.waiting for job in self._jobs if job.manner == manner]
-        for turn in itertools.zip_longest(*lines):
-            yield from (place for place in turn if place is not None)
+        for number, turn in enumerate(itertools.zip_longest(*lines)):
+            yield from ((number, place) for place in turn if place is not None)
 
     def _remove(self, batch: Sequence[_Place[M, R]]) -> None:
         self._free_places(len(batch))
@@ -173,28 +184,48 @@ class Scheduler(Generic[M, R]):
                 self._jobs[job] = None
 
     async def _serve(self, batch: Sequence[_Place[M, R]]) -> None:
+        begin = asyncio.get_running_loop().time()
+        self._metrics.queue_seconds(begin - place.since for place in batch)
+        await self._translate_batch(batch)
+
+    async def _translate_batch(self, batch: Sequence[_Place[M, R]]) -> None:
         loop = asyncio.get_running_loop()
         begin = loop.time()
-        self._metrics.queue_seconds(begin - place.since for place in batch)
         texts = [place.sentence.text for place in batch]
         try:
             results = await loop.run_in_executor(
                 self._thread, self._translate, batch[0].job.manner, texts
             )
-        except Exception as error:  # theirs who asked, to whom it is raised; others go on
-            for place in batch:
-                if not place.result.done():
-                    place.result.set_exception(error)
-                    place.result.exception()  # a request hears of its first; the rest are seen
+        except Exception as error:
+            if len(batch) > 1:  # alone, so that nobody suffers for a sentence of somebody else
+                for place in batch:
+                    if not place.result.done():
+                        await self._translate_batch([place])
+            elif not (result := batch[0].result).done():
+                result.set_exception(error)
+                result.exception()  # a request hears of its first; the rest are seen
             return
-        for place, result in zip(batch, results, strict=True):
+        for place, answer in zip(batch, results, strict=True):
             if not place.result.done():  # as it is where the client has gone
-                place.result.set_result(result)
+                place.result.set_result(answer)
         seconds = loop.time() - begin
         self._metrics.batch(len(batch), sum(it.sentence.n_tokens for it in batch), seconds)
         self._seconds_a_sentence += 0.2 * (seconds / len(batch) - self._seconds_a_sentence)
 
-    def _take_places(self, number: int) -> None:
+    async def _serve_call(self, function: Callable[[], T], result: asyncio.Future[T]) -> None:
+        if result.done():  # the client has gone
+            return
+        try:
+            answer = await asyncio.get_running_loop().run_in_executor(self._thread, function)
+        except Exception as error:
+            if not result.done():
+                result.set_exception(error)
+            return
+        if not result.done():
+            result.set_result(answer)
+
+    def check_room(self, number: int = 1) -> None:
+        """Refuse so many sentences if there is no place for them."""
         if self._n_waiting + number > self._max_waiting:
             seconds = math.ceil(self._n_waiting * self._seconds_a_sentence)
             raise Refusal(
@@ -202,6 +233,9 @@ class Scheduler(Generic[M, R]):
                 f"too busy: {self._n_waiting} sentences are waiting; try again later",
                 retry_after=min(max(1, seconds), _LONGEST_RETRY),
             )
+
+    def _take_places(self, number: int) -> None:
+        self.check_room(number)
         self._free_places(-number)
 
     def _free_places(self, number: int) -> None:

@@ -10,9 +10,10 @@ import torch
 import uvicorn
 
 from allyouneed.errors import ConfigError
+from allyouneed.models import find_model, shipped_models
 from allyouneed.serving.app import create_app
 from allyouneed.serving.settings import Settings
-from allyouneed.translator import Translator, find_model, shipped_models
+from allyouneed.translator import Translator
 
 
 def serve(
@@ -26,11 +27,14 @@ def serve(
 ) -> None:
     """Serve model folders under these names; SIGTERM and Ctrl-C end it gently."""
     if n_threads is not None:
-        torch.set_num_threads(n_threads)
+        torch.set_num_threads(n_threads)  # where it is not the native engine that computes
     failures: list[Exception] = []
 
     def load() -> dict[str, Translator]:
-        return {name: Translator.load(folder, device) for name, folder in models.items()}
+        return {
+            name: Translator.load(folder, device, threads=n_threads)
+            for name, folder in models.items()
+        }
 
     def fail(error: Exception) -> None:
         failures.append(error)

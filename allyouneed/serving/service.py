@@ -13,7 +13,7 @@ from allyouneed.serving.metrics import Metrics
 from allyouneed.serving.refusals import bad_request
 from allyouneed.serving.scheduler import Job, Scheduler, Sentence
 from allyouneed.serving.settings import Settings
-from allyouneed.text.sentences import Document
+from allyouneed.text.sentences import Document, TooManySentencesError
 from allyouneed.translator import Translator
 from allyouneed.visualization.attention import Attention
 
@@ -78,8 +78,13 @@ class Service:
 
     def warm_up(self) -> None:
         """Do what takes time only once, so that no request waits for it."""
-        recognise_best("", self.catalogue.languages())
-        for translator in self.catalogue.translators.values():
+        catalogue = self.catalogue
+        recognise_best("", catalogue.languages())
+        recognise_best("", catalogue.sources())
+        for translator in catalogue.translators.values():
+            target = translator.target_language
+            recognise_best("", catalogue.sources(target))
+            recognise_best("", [*catalogue.sources(target), target])
             translator.details(translator.translate(["."]))
 
     async def run(self) -> None:
@@ -108,12 +113,30 @@ class Service:
         return Manner(choice.name, beam_size, length_penalty, n_best, details)
 
     async def text_passages(self, choice: Choice, texts: Sequence[str]) -> list[TextPassage]:
-        split = choice.translator.sentences
+        split = self._splitter(choice)
         return await asyncio.to_thread(lambda: [TextPassage(text, split) for text in texts])
 
     async def html_passages(self, choice: Choice, pages: Sequence[str]) -> list[HtmlPassage]:
-        split = choice.translator.sentences
+        split = self._splitter(choice)
         return await asyncio.to_thread(lambda: [HtmlPassage(page, split) for page in pages])
+
+    def _splitter(self, choice: Choice) -> Callable[[str], Document]:
+        """Splits texts until their sentences together are more than a request may have."""
+        self._scheduler.check_room()  # a full queue refuses at once, before there is work
+        most = n_left = self._settings.max_sentences
+
+        def split(text: str) -> Document:
+            nonlocal n_left
+            try:
+                document = choice.translator.sentences(text, n_left)
+            except TooManySentencesError:
+                raise bad_request(
+                    f"there are more than {most} sentences; send them in parts"
+                ) from None
+            n_left -= len(document.sentences)
+            return document
+
+        return split
 
     async def translate(
         self, passages: Sequence[Passage], manner: Manner
@@ -128,11 +151,6 @@ class Service:
         self, passages: Sequence[Passage], manner: Manner
     ) -> Job[Manner, SentenceAnswer]:
         texts = [text for passage in passages for text in passage.sentences]
-        if len(texts) > self._settings.max_sentences:
-            raise bad_request(
-                f"{len(texts)} sentences exceed the limit of {self._settings.max_sentences}; "
-                "send them in parts"
-            )
         encode = self.catalogue.translators[manner.model].tokenizer.encode_batch
         lengths = await asyncio.to_thread(lambda: [1 + len(ids) for ids in encode(texts)])
         return self._scheduler.submit(manner, list(map(Sentence, texts, lengths)))

@@ -1,11 +1,12 @@
 """Documents to sentences and back, and sentences that are too long to parts that are not."""
 
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from allyouneed.errors import UserError
+from allyouneed.errors import DataError, UserError
 
 # What may stand before the first word of a line: quotation and list marks, headings.
 _LEAD = re.compile(r"\s*(?:(?:[-*+•‣◦–—>|]|#{1,6}|\(?(?:\d{1,3}|[a-z])[.)])\s+)*")
@@ -20,6 +21,10 @@ _WORDS = re.compile(r"(?<=\s)")
 _CHARACTERS = re.compile("")
 
 
+class TooManySentencesError(DataError):
+    """A text has more sentences than were allowed; how many more has not been found out."""
+
+
 @dataclass(frozen=True)
 class Document:
     """A text as its sentences and all that stands between them."""
@@ -28,8 +33,8 @@ class Document:
     layout: tuple[str, ...]  # before the first sentence, between two, after the last
 
     @classmethod
-    def parse(cls, text: str, language: str) -> "Document":
-        """`language` is the code of the text's language, such as "en"."""
+    def parse(cls, text: str, language: str, most: float = math.inf) -> "Document":
+        """`language` is the code of the text's language, such as "en"; `most` are sentences."""
         sentences: list[str] = []
         layout = [""]
         for paragraph in _paragraphs(text):
@@ -38,10 +43,11 @@ class Document:
                 if sentence:
                     sentences.append(sentence)
                     layout.append("")
+                    _check(sentences, most)
                 layout[-1] += tail
         return cls(tuple(sentences), tuple(layout))
 
-    def divided(self, fits: Callable[[str], bool]) -> "Document":
+    def divided(self, fits: Callable[[str], bool], most: float = math.inf) -> "Document":
         """With the parts of a sentence that does not fit as sentences of their own."""
         sentences: list[str] = []
         layout = [self.layout[0]]
@@ -52,6 +58,7 @@ class Document:
                 if stripped:
                     sentences.append(stripped)
                     layout.append(behind)
+                    _check(sentences, most)
             layout[-1] += after
         return Document(tuple(sentences), tuple(layout))
 
@@ -59,6 +66,11 @@ class Document:
         """The document with a translation in each sentence's place."""
         pairs = zip(self.layout, (*translations, ""), strict=True)
         return "".join(between + sentence for between, sentence in pairs)
+
+
+def _check(sentences: Sequence[str], most: float) -> None:
+    if len(sentences) > most:
+        raise TooManySentencesError(f"the text has more than {most} sentences; send it in parts")
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -147,10 +159,11 @@ def _split(text: str, fits: Callable[[str], bool], places: Sequence[re.Pattern[s
         return [text]
     units = _units(text, places[0])
     parts = []
-    while units:
-        count = _how_many_fit(units, fits)
-        parts += _split("".join(units[:count]), fits, places[1:])
-        units = units[count:]
+    begin = 0
+    while begin < len(units):
+        end = begin + _how_many_fit(units, begin, fits)
+        parts += _split("".join(units[begin:end]), fits, places[1:])
+        begin = end
     return parts
 
 
@@ -158,14 +171,14 @@ def _units(text: str, places: re.Pattern[str]) -> list[str]:
     return [unit for unit in places.split(text) if unit]
 
 
-def _how_many_fit(units: Sequence[str], fits: Callable[[str], bool]) -> int:
-    """The most units from the first on that fit together; 1 if not even the first does."""
+def _how_many_fit(units: Sequence[str], begin: int, fits: Callable[[str], bool]) -> int:
+    """The most units from `begin` on that fit together; 1 if not even the first does."""
 
     def too_many(count: int) -> bool:
-        return not fits("".join(units[:count]))
+        return not fits("".join(units[begin : begin + count]))
 
-    count = 1
-    while count < len(units) and not too_many(2 * count):
+    count, n_units = 1, len(units) - begin
+    while count < n_units and not too_many(2 * count):
         count *= 2
-    more = range(count + 1, min(2 * count, len(units)) + 1)
+    more = range(count + 1, min(2 * count, n_units) + 1)
     return count + bisect_left(more, True, key=too_many)

@@ -21,6 +21,7 @@ class Started:
     step: int  # steps made before, by a run that this one goes on from
     steps: int
     warmup_steps: int
+    peak_rate: float
     n_parameters: int
     n_pairs: int
     device: str
@@ -91,6 +92,7 @@ class Finished:
     averaged: int  # checkpoints
     loss: float | None  # on the development set, if there is one
     bleu: float | None
+    best_bleu: float | None  # of `best`, where BLEU decides which that is
     time: float
 
 

@@ -17,6 +17,7 @@ from allyouneed.data.batches import Batch, Batches, Position
 from allyouneed.data.shards import PreparedData
 from allyouneed.errors import TrainingError
 from allyouneed.model.transformer import Transformer
+from allyouneed.models import find_model
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.training.checkpoints import (
     Progress,
@@ -41,7 +42,7 @@ from allyouneed.training.optimizer import make_adam, rate, set_rate
 from allyouneed.training.sharding import load_whole, shard, unsharded, whole_on_first
 from allyouneed.training.step import StepResult, TrainStep
 from allyouneed.training.validation import DevScores, DevSet
-from allyouneed.translator import Translator, find_model
+from allyouneed.translator import Translator
 
 Positioned = tuple[Batch, Position]
 
@@ -119,6 +120,7 @@ class Trainer:
                 step=self.progress.step,
                 steps=run.training.steps,
                 warmup_steps=run.training.warmup_steps,
+                peak_rate=rate(run.training.warmup_steps, run.model.d_model, run.training),
                 n_parameters=sum(parameter.numel() for parameter in self.model.parameters()),
                 n_pairs=sum(corpus.n_pairs for corpus in data.description.corpora),
                 device=str(device),
@@ -252,6 +254,7 @@ class Trainer:
             averaged=len(last),
             loss=scores and scores.loss,
             bleu=scores and scores.bleu,
+            best_bleu=self.progress.best_score if self.progress.best_by == "bleu" else None,
             time=self.progress.seconds,
         )
         self._report(finished)

@@ -17,7 +17,7 @@ from allyouneed.data.prepare import (
     prepare,
 )
 from allyouneed.data.shards import PreparedData
-from allyouneed.device import pick_device
+from allyouneed.device import as_current, pick_device
 from allyouneed.errors import TrainingError
 from allyouneed.run_file import SETTINGS, save_run
 from allyouneed.text.tokenizer import Tokenizer
@@ -48,7 +48,7 @@ def train(
     dev = DevSet(run.data.dev) if run.data.dev else None
     refuse_other_data(folder / "checkpoints", fingerprint_of(run))
     logs = _logs(run) if ranks.is_first else []
-    with contextlib.ExitStack() as until_the_end:
+    with as_current(device), contextlib.ExitStack() as until_the_end:
 
         def lock_and_prepare() -> None:
             until_the_end.enter_context(only_process_in(folder))

@@ -6,7 +6,7 @@ from pathlib import Path
 from allyouneed.checkpoint import TOKENIZER, load_manifest
 from allyouneed.config import ModelConfig, RunConfig
 from allyouneed.errors import ConfigError
-from allyouneed.translator import find_model
+from allyouneed.models import find_model
 
 
 def with_start(run: RunConfig) -> RunConfig:
@@ -36,10 +36,17 @@ def with_start(run: RunConfig) -> RunConfig:
         )
     tokenizer = folder / TOKENIZER
     named = run.data.tokenizer
-    if named is not None and Path(named).read_bytes() != tokenizer.read_bytes():
+    if named is not None and not _same_content(Path(named), tokenizer):
         raise ConfigError(
             f"data.tokenizer is {named}, which is not that of {run.training.start_from}; leave it "
             "out: a model keeps its vocabulary"
         )
     data = dataclasses.replace(run.data, tokenizer=str(tokenizer))
     return dataclasses.replace(run, model=model, data=data)
+
+
+def _same_content(named: Path, other: Path) -> bool:
+    try:
+        return named.read_bytes() == other.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{error.filename}: cannot be read: {error.strerror}") from None

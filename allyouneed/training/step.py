@@ -11,6 +11,7 @@ from torch.distributed.fsdp import FSDPModule
 
 from allyouneed.config import TrainingConfig
 from allyouneed.data.batches import Batch
+from allyouneed.errors import ConfigError
 from allyouneed.model.transformer import Transformer
 from allyouneed.training.distributed import ALONE, Ranks, averaging_gradients
 from allyouneed.training.loss import Loss, label_smoothed_loss
@@ -107,7 +108,12 @@ class TrainStep:
         )
         parts = model, optimizer, config, getattr(torch, self.precision), ranks
         self._engine: Engine
-        if _can_fuse(model) if config.fused is None else config.fused:
+        if config.fused and not _can_fuse(model):
+            raise ConfigError(
+                "training.fused needs an NVIDIA GPU of compute capability 8.0 or more, Triton, and "
+                "heads of 16, 32, 64 or 128; leave it out"
+            )
+        if _can_fuse(model) and config.fused is not False:
             from allyouneed.training.fused.engine import FusedEngine
 
             self._engine = FusedEngine(*parts)
@@ -139,6 +145,7 @@ def _can_fuse(model: Transformer) -> bool:
     sizes = model.config.d_k, model.config.d_v
     return (
         model.device.type == "cuda"
+        and torch.cuda.get_device_capability(model.device) >= (8, 0)  # bfloat16 products
         and not isinstance(model, FSDPModule)
         and importlib.util.find_spec("triton") is not None
         and all(size in (16, 32, 64, 128) for size in sizes)

@@ -117,7 +117,7 @@ def test_without_sacremoses_the_rest_is_scored(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "sacremoses", None)
 
     assert list(run_json("same.de")["systems"]["same.de"]) == ["bleu", "chrf", "ter"]
-    assert "pip install 'allyouneed[paper-bleu]'" in run("same.de").output
+    assert "pip install sacremoses" in run("same.de").output
     with pytest.raises(MissingExtraError):
         run("same.de", "--metrics", "paper")
 

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from allyouneed.checkpoint import load_weights
 from allyouneed.cli.main import COMMANDS, cli
-from allyouneed.translator import PRETRAINED
+from allyouneed.models import PRETRAINED
 
 SHIPPED = PRETRAINED / "multi30k-en-de"
 

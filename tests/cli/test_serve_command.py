@@ -9,8 +9,11 @@ from tiny_translator import tiny_translator
 
 from allyouneed.checkpoint import save_model
 from allyouneed.errors import CheckpointError, ConfigError
+from allyouneed.models import PRETRAINED, shipped_models
+from allyouneed.serving import server
 from allyouneed.serving.server import named_models
-from allyouneed.translator import PRETRAINED, shipped_models
+from allyouneed.serving.settings import Settings
+from allyouneed.translator import Translator
 
 
 def serve(*options: str) -> subprocess.CompletedProcess[str]:
@@ -88,3 +91,15 @@ def test_limits_that_contradict_each_other() -> None:
 
     assert ended.returncode == 2
     assert "only 10 may wait" in ended.stderr
+
+
+def test_threads_are_those_of_the_engine(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[int] = []
+    monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)
+    monkeypatch.setattr("torch.set_num_threads", loaded.append)
+    monkeypatch.setattr(server, "create_app", lambda load, *_: load())
+    monkeypatch.setattr(Translator, "load", lambda *_, threads: loaded.append(threads))
+
+    server.serve({"a": model}, Settings(), host="127.0.0.1", port=0, n_threads=3)
+
+    assert loaded == [3, 3]

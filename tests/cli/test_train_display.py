@@ -1,18 +1,19 @@
 """What training shows: a bar on a terminal, lines elsewhere."""
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 from rich.progress import Progress
 
 from allyouneed.cli import train_display
-from allyouneed.cli.train_display import LiveBar, PlainLines, make_display
+from allyouneed.cli.train_display import LiveBar, PlainLines, describe, make_display
 from allyouneed.training.events import Event, Finished, Saved, Started, Stepped, Stopped, Validated
 
 EVENTS: list[Event] = [
     Started(
-        step=0, steps=200, warmup_steps=50, n_parameters=7_000_000, n_pairs=29_000, device="cpu",
-        precision="float32",
+        step=0, steps=200, warmup_steps=50, peak_rate=1e-3, n_parameters=7_000_000, n_pairs=29_000,
+        device="cpu", precision="float32",
     ),
     Stepped(
         step=50, epoch=0, loss=6.5, nll=0.0, grad_norm=1.5, rate=1e-4, tokens_per_second=12_345.0,
@@ -22,7 +23,7 @@ EVENTS: list[Event] = [
     Saved(step=50, path="run/checkpoints/step-00000050"),
     Finished(
         step=200, reason="all steps made", path="run/model", averaged=5, loss=1.0, bleu=34.5,
-        time=99.0,
+        best_bleu=34.5, time=99.0,
     ),
 ]  # fmt: skip
 
@@ -44,6 +45,26 @@ def test_a_log_gets_a_line_an_event() -> None:
         assert figure in step
     assert "BLEU 12.30 (best)" in validation
     assert "run/model, dev BLEU 34.50" in finished
+
+
+def test_a_rate_that_is_too_low_or_high_is_named() -> None:
+    started = EVENTS[0]
+    assert isinstance(started, Started)
+
+    assert "warm-up" not in str(describe(started))
+    assert "lower training.warmup_steps" in str(describe(replace(started, warmup_steps=200)))
+    hot = str(describe(replace(started, peak_rate=2e-2)))
+    assert "rise to 2.0e-02" in hot
+    assert "raise training.warmup_steps" in hot
+
+
+def test_a_better_model_than_the_mean_is_named() -> None:
+    finished = EVENTS[-1]
+    assert isinstance(finished, Finished)
+
+    assert "best" not in str(describe(finished))
+    assert "best beside it scored 40.00" in str(describe(replace(finished, best_bleu=40.0)))
+    assert "the last checkpoint is run/model" in str(describe(replace(finished, averaged=1)))
 
 
 def test_brackets_in_a_path_are_no_markup() -> None:

@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -15,7 +17,7 @@ from tiny_translator import copying_search, tiny_translator
 
 from allyouneed.checkpoint import save_model
 from allyouneed.cli.live_input import windows_of_lines
-from allyouneed.cli.translate import translate
+from allyouneed.cli.translate import threads_from_environment, translate
 from allyouneed.errors import ConfigError, DataError
 from allyouneed.translator import Translator
 
@@ -221,3 +223,53 @@ def test_a_reader_who_leaves_is_no_error_to_report(model_folder: Path) -> None:
         _, stderr = process.communicate()
 
     assert stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("value", "threads"), [("3", 3), ("4,2", 4), ("", None), ("many", None), ("0", None)]
+)
+def test_threads_are_those_of_openmp(
+    value: str, threads: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+
+    assert threads_from_environment() == threads
+
+
+@pytest.mark.usefixtures("copying")
+def test_an_output_that_would_not_be_compressed_is_not_named_so() -> None:
+    result = run("one", "--output", "out.de.gz")
+
+    assert result.exit_code == 2
+    assert "name it without .gz" in result.output
+    assert not Path("out.de.gz").exists()
+
+
+def test_the_model_is_chosen_by_the_languages(
+    model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Input that was looked at to recognise its language is translated all the same."""
+    other = model_folder.parent / "other"
+    shutil.copytree(model_folder, other)
+    config = json.loads((other / "config.json").read_text(encoding="utf-8"))
+    config |= {"source_language": "de", "target_language": "en"}
+    (other / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    monkeypatch.setattr("allyouneed.models.PRETRAINED", model_folder.parent)
+    loaded: list[str] = []
+    load = Translator.load
+
+    def watched(folder: Path | str, *arguments: Any, **options: Any) -> Translator:
+        loaded.append(Path(folder).name)
+        return load(folder, *arguments, **options)
+
+    monkeypatch.setattr(Translator, "load", watched)
+    german = "Das ist ein Haus.\nUnd das ist ein Hund, der läuft.\n".encode()
+
+    assert run("--to", "en", "ein Haus").exit_code == 0
+    assert len(run(stdin=german).stdout.splitlines()) == 2
+    assert len(run("--document", stdin=german).stdout.splitlines()) == 2
+    assert loaded == ["other"] * 3
+
+    refused = run("--model", str(other), "--to", "de", "ein Haus")
+    assert refused.exit_code == 2
+    assert "translates de to en" in refused.output

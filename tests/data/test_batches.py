@@ -232,8 +232,9 @@ def test_padded_batches_hold_similar_lengths() -> None:
     pairs = ToyPairs(lengths(3000))
     plans = Batches(pairs, config("padded", batch_tokens=1024)).plan_epoch(0)
 
-    spreads = [np.ptp(pairs.lengths[plan.pairs, 0]) for plan in plans]
-    assert np.mean(spreads) < np.ptp(pairs.lengths[:, 0]) / 10
+    longer_side = pairs.lengths.max(axis=1)
+    spreads = [np.ptp(longer_side[plan.pairs]) for plan in plans]
+    assert np.mean(spreads) < np.ptp(longer_side) / 10
 
 
 @pytest.mark.parametrize("batching", ["packed", "padded"])
@@ -279,3 +280,13 @@ def test_every_rank_probes_its_own_share_of_the_largest_batch() -> None:
     alone, shared = (Batches(pairs, config(), 0, n_ranks).largest() for n_ranks in (1, 2))
 
     assert len(shared.src.ids) == -(-len(alone.src.ids) // 2)
+
+
+@pytest.mark.parametrize("batching", ["packed", "padded"])
+def test_the_largest_batch_has_no_position_that_no_pair_reaches(batching: str) -> None:
+    pairs = ToyPairs(lengths(50))
+    longest = int(pairs.lengths.max()) + 1
+
+    largest = Batches(pairs, config(batching)).largest()
+
+    assert largest.src.position.max() == longest - 1

@@ -1,10 +1,14 @@
 """Which engine is taken, what it refuses, and that every processor's path computes the same."""
 
 import dataclasses
+import os
+import resource
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from native_models import CONFIG, engine_of, needs_compiler, random_model, sources
@@ -12,14 +16,24 @@ from tiny_translator import tokenizer
 
 from allyouneed.checkpoint import WEIGHTS, Manifest, save_model
 from allyouneed.errors import CheckpointError, ConfigError
-from allyouneed.inference import BeamSearch, Greedy, Limits, Sampling, compilation, search
+from allyouneed.inference import (
+    BeamSearch,
+    Greedy,
+    Limits,
+    Sampling,
+    compilation,
+    fast_engine,
+    search,
+)
 from allyouneed.inference.compilation import native_library
+from allyouneed.inference.engine import ROW
 from allyouneed.inference.engines import gpu_engine, load_engine
 from allyouneed.inference.fast_engine import FastEngine
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.model import Transformer
-from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.text.tokenizer import BEGIN, PAD, Tokenizer
 from allyouneed.translator import Translator
+from allyouneed.weights import Weights, in_eight_bits
 
 MODEL = dataclasses.replace(CONFIG, vocab_size=330)
 MANIFEST = Manifest(source_language="en", target_language="de", max_source_tokens=30, model=MODEL)
@@ -87,6 +101,22 @@ def test_progress_counts_every_text_once(tmp_path: Path) -> None:
 
 
 @needs_compiler
+def test_the_engine_is_free_after_a_progress_that_raises(tmp_path: Path) -> None:
+    translator = Translator.load(saved(tmp_path / "model", random_model(MODEL)), "cpu")
+    assert translator.engine is not None
+
+    def stop(n_texts: int) -> None:
+        if n_texts:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError) as raised:
+        translator.translate(["one", "two"], progress=stop)
+
+    assert raised.tb  # which keeps all that was underway alive
+    assert not translator.engine.lock.locked()
+
+
+@needs_compiler
 def test_eight_bits_stored_are_the_eight_bits_computed_with(tmp_path: Path) -> None:
     """Quantised on the way in or before: the same numbers."""
     model = random_model(MODEL)
@@ -115,6 +145,40 @@ def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
     (folder / WEIGHTS).write_bytes(b"nonsense")
     with pytest.raises(CheckpointError, match="damaged"):
         load_engine(folder, MANIFEST, 330, "auto")
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "name",
+    [
+        "embedding.weight.scale",
+        "positions.weight",
+        "encoder.layers.1.self_attention.w_k.weight",
+        "encoder.layers.1.feed_forward.w_1.bias",
+        "decoder.layers.2.memory_attention_norm.norm.weight",
+    ],
+)
+def test_arrays_of_other_shapes_are_refused(name: str) -> None:
+    config = dataclasses.replace(MODEL, positions="learned", max_positions=30)
+    arrays = {name: tensor.numpy() for name, tensor in random_model(config).state_dict().items()}
+    arrays[name] = np.ones((2, 2), dtype=np.float32)
+
+    for eight_bits in (False, True):
+        with pytest.raises(CheckpointError, match=f"disagree: {name} should have the shape"):
+            FastEngine(config, Weights(arrays), eight_bits=eight_bits, threads=1)
+
+
+@needs_compiler
+def test_scales_may_be_in_any_precision() -> None:
+    arrays = {name: tensor.numpy() for name, tensor in random_model().state_dict().items()}
+    rows, scale = in_eight_bits(arrays["embedding.weight"])
+    found = []
+    for dtype in (np.float32, np.float64):
+        stored = {"embedding.weight": rows, "embedding.weight.scale": scale.astype(dtype)}
+        engine = FastEngine(CONFIG, Weights(arrays | stored), eight_bits=False, threads=1)
+        found.append(dict(fast_search(engine, sources(2), Greedy(), Limits(5), 1, [()] * 2, 500)))
+
+    assert found[0] == found[1]
 
 
 def test_without_a_native_engine_the_plain_model_translates(
@@ -163,9 +227,70 @@ def test_a_compiler_that_fails_is_no_error(
     assert not list((tmp_path / "cache").glob("*"))
 
 
+@pytest.fixture
+def _quick_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "FLAGS", (*compilation.FLAGS, "-O0"))
+
+
+@needs_compiler
+@pytest.mark.usefixtures("_quick_compilation")
+def test_what_was_compiled_is_kept_where_nobody_else_can_write(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    cache.chmod(0o777)
+    assert native_library(cache)
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    [library] = cache.iterdir()
+
+    native_library.cache_clear()
+    made = library.stat().st_mtime_ns
+    assert native_library(cache)
+    assert library.stat().st_mtime_ns == made
+
+
+@needs_compiler
+@pytest.mark.usefixtures("_quick_compilation")
+def test_what_cannot_be_loaded_is_compiled_anew(tmp_path: Path) -> None:
+    library = tmp_path / f"engine-{compilation._fingerprint()}.so"
+    library.write_bytes(b"damaged")
+
+    assert native_library(tmp_path)
+    assert library.stat().st_size > len(b"damaged")
+
+
+@needs_compiler
+@pytest.mark.usefixtures("_quick_compilation")
+@pytest.mark.parametrize("cache", ["a file", "somebody else's", "~nobody-of-this-name/cache"])
+def test_without_a_place_to_keep_it_the_engine_is_compiled_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: str
+) -> None:
+    place = tmp_path / cache if not cache.startswith("~") else Path(cache)
+    if cache == "a file":
+        place.touch()
+    elif cache == "somebody else's":
+        place.mkdir()
+        if os.geteuid() == 0:
+            os.chown(place, 12345, -1)
+        else:
+            monkeypatch.setattr(os, "geteuid", lambda: 12345)
+
+    assert native_library(place)
+    assert not place.is_dir() or not list(place.iterdir())
+
+
 def _runs_here(flag: str) -> bool:
     features = Path("/proc/cpuinfo")
     return "v3" not in flag or (features.exists() and " avx2 " in features.read_text())
+
+
+def _first_log_probs(engine: FastEngine, source: list[int]) -> dict[int, float]:
+    """log P of every token that may come first."""
+    engine.reserve(1, 1, len(source) + 1, 1)
+    engine.encode([source], [0])
+    row = np.array([(0, 0, 0, BEGIN, -1, 1)], dtype=ROW)
+    n_tokens = CONFIG.vocab_size - len((PAD, BEGIN))
+    ids, log_probs = engine.step(row, np.zeros((1, 1, 1), dtype=np.int32), n_tokens)
+    return dict(zip(ids[0].tolist(), log_probs[0].tolist(), strict=True))
 
 
 @needs_compiler
@@ -177,16 +302,18 @@ def test_older_processors_compute_the_same(
     monkeypatch.setattr(compilation, "FLAGS", (*flags, "-O1", flag))
     if not _runs_here(flag) or (library := native_library(tmp_path)) is None:
         pytest.skip(f"{flag} is for other processors")
-    monkeypatch.setattr("allyouneed.inference.fast_engine.native_library", lambda: library)
     model, texts, limits = random_model(), sources(6), Limits(10)
+    newer = engine_of(model, eight_bits=True)
+    monkeypatch.setattr("allyouneed.inference.fast_engine.native_library", lambda: library)
+    older = engine_of(model, eight_bits=True)
 
-    for eight_bits, tolerance in ((False, 1e-4), (True, 2.0)):
-        found = fast_search(
-            engine_of(model, eight_bits=eight_bits), texts, Greedy(), limits, 1, [()] * 6, 500
+    for text in texts:  # sums are whole numbers; what is rounded before and after differs a little
+        assert _first_log_probs(older, text) == pytest.approx(
+            _first_log_probs(newer, text), abs=0.2
         )
-        plain = search(model, texts, Greedy(), limits)
-        for place, [best] in found:
-            assert best.score == pytest.approx(plain[place][0].score, abs=tolerance)
+    plain = search(model, texts, Greedy(), limits)
+    for place, [best] in fast_search(engine_of(model), texts, Greedy(), limits, 1, [()] * 6, 500):
+        assert best.score == pytest.approx(plain[place][0].score, abs=1e-4)
 
 
 @needs_compiler
@@ -209,3 +336,52 @@ def test_translating_needs_no_torch() -> None:
     shown = subprocess.run(command, capture_output=True, text=True, check=True)
 
     assert shown.stdout.splitlines() == ["Ein Mann fährt Fahrrad.", "False"]
+
+
+def _stacks_too_large_for_many() -> None:
+    for limit, n_gigabytes in ((resource.RLIMIT_STACK, 16), (resource.RLIMIT_AS, 60)):
+        resource.setrlimit(limit, (n_gigabytes << 30,) * 2)
+
+
+@needs_compiler
+@pytest.mark.skipif(sys.platform != "linux", reason="stacks are limited as on Linux")
+def test_fewer_threads_than_asked_for_do_the_work() -> None:
+    command = ("-m", "allyouneed", "translate", "--device", "cpu", "--threads", "8")
+
+    shown = subprocess.run(
+        [sys.executable, *command, "A man rides a bicycle."],
+        check=False,
+        capture_output=True,
+        text=True,
+        preexec_fn=_stacks_too_large_for_many,
+    )
+
+    assert (shown.returncode, shown.stdout) == (0, "Ein Mann fährt Fahrrad.\n"), shown.stderr
+
+
+@needs_compiler
+def test_a_thread_that_still_translates_does_not_disturb_the_exit() -> None:
+    program = """
+import threading
+from allyouneed.translator import Translator
+
+translator, began = Translator.load(device="cpu", threads=2), threading.Event()
+texts = ["A man in a blue shirt is standing on a ladder."] * 500
+threading.Thread(
+    target=translator.translate, args=(texts,), kwargs={"progress": lambda n: n and began.set()},
+    daemon=True,
+).start()
+began.wait()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(("quota", "n_cores"), [("max", 8), ("250000", 2), ("50000", 1)])
+def test_a_containers_quota_bounds_the_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str, n_cores: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    (tmp_path / "cpu.max").write_text(f"{quota} 100000\n")
+
+    assert fast_engine._n_cores(tmp_path / "cpu.max") == n_cores
+    assert fast_engine._n_cores(tmp_path / "nowhere") == 8

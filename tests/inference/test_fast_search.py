@@ -2,6 +2,7 @@
 
 import dataclasses
 import multiprocessing
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -273,3 +274,32 @@ def test_what_ended_early_is_found_again_and_the_search_goes_on_for_all_that_are
     assert [it.ids for it in hypotheses] == [(5,), (6, 7), ()]
     assert [it.score for it in hypotheses] == pytest.approx([-2.6, -2.9, -3.0])
     assert all(it.finished for it in hypotheses)
+
+
+def test_no_more_source_tokens_are_taken_in_than_allowed() -> None:
+    engine = _Counting()
+    tasks = [Task([5] * length, (), 50) for length in (9, 4, 4, 4, 1)]
+
+    found = dict(refilling(HostBeams(engine), tasks, Beam(1, 0.0), n_slots=5, n_tokens=8))
+
+    assert sorted(found) == list(range(5))
+    # One that is too long alone, then two of four, then the others.
+    assert engine.rows_of_steps == [1] * 6 + [2] * 12
+
+
+@needs_compiler
+def test_threads_that_share_an_engine_take_turns() -> None:
+    engine, texts = engine_of(random_model()), sources(30)
+    expected = found_fast(engine, texts, BeamSearch(3))
+    found: list[list[list[Hypothesis]]] = []
+    callers = [
+        threading.Thread(target=lambda: found.append(found_fast(engine, texts, BeamSearch(3))))
+        for _ in range(4)
+    ]
+
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(timeout=60)
+
+    assert found == [expected] * 4

@@ -9,9 +9,9 @@ from tiny_translator import tokenizer
 from allyouneed.checkpoint import LoadedModel, Manifest, load_model
 from allyouneed.config import DecodingConfig, ModelConfig
 from allyouneed.model import Transformer
+from allyouneed.models import find_model
 from allyouneed.rows import Rows, one_sentence_a_row
 from allyouneed.text.tokenizer import UNKNOWN
-from allyouneed.translator import find_model
 
 CONFIG = ModelConfig(
     vocab_size=330, n_layers=3, n_decoder_layers=2, d_model=16, d_ff=24, n_heads=4, d_k=4, d_v=4

@@ -53,7 +53,9 @@ def chunks(n_bytes: int) -> Iterator[bytes]:
         yield b"x" * 100
 
 
-@pytest.mark.parametrize("content_type", ["application/json", "application/x-www-form-urlencoded"])
+@pytest.mark.parametrize(
+    "content_type", ["application/json", "application/x-www-form-urlencoded", "text/plain"]
+)
 def test_bodies_that_are_too_large_are_refused_announced_or_not(content_type: str) -> None:
     with small_server(max_body=1000) as client:
         headers = {"Content-Type": content_type}

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from allyouneed.cli.serve import serve
+from allyouneed.inference.compilation import COMPILERS
 
 ROOT = Path(__file__).parent.parent.parent
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -43,6 +44,14 @@ def test_all_that_the_build_reads_is_copied() -> None:
 def test_it_does_not_run_as_root() -> None:
     assert steps("USER") == ["allyouneed"]
     assert DOCKERFILE.index("USER allyouneed") < DOCKERFILE.index("ENTRYPOINT")
+
+
+def test_the_native_engine_can_be_compiled_and_kept_on_a_read_only_disk() -> None:
+    [home] = steps("WORKDIR")
+
+    assert any("g++" in step and "g++" in COMPILERS for step in steps("RUN"))
+    assert COMPOSE["read_only"]
+    assert f"{home}/.cache:exec" in COMPOSE["tmpfs"]  # Docker's are not executable unasked
 
 
 def test_it_serves_the_port_it_exposes_with_options_that_exist() -> None:

@@ -1,4 +1,5 @@
 import contextlib
+import time
 from html.parser import HTMLParser
 
 import pytest
@@ -114,6 +115,28 @@ def test_tags_nested_without_end_are_refused() -> None:
 def test_words_are_needed_only_where_there_are_inline_tags() -> None:
     assert not HtmlPassage("<p>a</p>", split).needs_words
     assert HtmlPassage("<p>a <b>b</b></p>", split).needs_words
+
+
+@pytest.mark.parametrize(
+    ("html", "wanted"),
+    [
+        ("a &amp; <b x='y", "a &amp; &lt;b x='y"),
+        ("<p>a</p><!-- b &gt;", "<p>a</p>&lt;!-- b &gt;"),
+        ("a &am", "a &amp;am"),
+        ("<script>a && b </scr", "<script>a && b </scr"),
+        ("<pre>a &lt; <b", "<pre>a &lt; &lt;b"),
+    ],
+)
+def test_what_begins_and_does_not_end_is_text(html: str, wanted: str) -> None:
+    assert copied(html) == wanted
+
+
+@pytest.mark.parametrize("piece", ["<a ", '<a b="', "<!--", "</a ", "<?", "&a", "<![CDATA["])
+def test_tags_that_never_end_take_no_time(piece: str) -> None:
+    begin = time.perf_counter()
+    HtmlPassage(piece * (50_000 // len(piece)), split)
+
+    assert time.perf_counter() - begin < 2  # twenty, if the end is looked for from each on
 
 
 class Balance(HTMLParser):

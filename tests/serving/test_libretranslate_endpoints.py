@@ -52,6 +52,22 @@ def test_forms_and_queries_work_as_json_does(client: TestClient) -> None:
     assert client.post("/translate", params=fields).json() == expected
 
 
+def test_forms_may_hold_letters_as_they_are(client: TestClient) -> None:
+    """As `curl -d` sends them: in UTF-8, not escaped."""
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+
+    answer = client.post(
+        "/translate", content="q=Drei Äpfel%3F&source=en&target=de".encode(), headers=form
+    )
+    assert answer.json() == {"translatedText": "Drei Äpfel?"}
+    for latin_1 in ("q=Drei Äpfel".encode("latin-1"), b"q=Drei %C4pfel"):
+        refused = client.post("/translate", content=latin_1, headers=form)
+        assert refused.status_code == 400
+        assert refused.json() == {"error": "Invalid request: the form is not UTF-8"}
+    many = "&".join(f"a{number}=1" for number in range(21))
+    assert "20 fields" in client.post("/translate", content=many, headers=form).json()["error"]
+
+
 def test_alternatives_are_others_than_the_best(client: TestClient) -> None:
     answer = translate(client, q="One two.", alternatives=2)
 
@@ -197,7 +213,9 @@ def test_missing_fields_are_named_as_libretranslate_does(client: TestClient, mis
         ({"alternatives": "many"}, "alternatives: "),
         ({"q": "x" * 2001}, "request (2001) exceeds text limit (2000)"),
         ({"q": ["x" * 1001] * 2}, "request (2002) exceeds text limit (2000)"),
-        ({"q": "One.\n" * 51}, "51 sentences exceed the limit of 50"),
+        ({"q": "One.\n" * 51}, "there are more than 50 sentences"),
+        ({"q": "<p>One" * 51, "format": "html"}, "there are more than 50 sentences"),
+        ({"q": ["One. Two."] * 26}, "there are more than 50 sentences"),
         ({"q": [""] * 51}, "51 texts exceed the limit 50"),
     ],
 )

@@ -182,7 +182,10 @@ def test_logs_are_json_and_hold_neither_texts_nor_keys(tmp_path: Path, models: P
         assert server.stop() == 0
         log = server.log
 
-    requests = [it for it in map(json.loads, log.splitlines()) if it["event"] == "request"]
+    lines = [json.loads(line) for line in log.splitlines()]
+    [ready] = [it for it in lines if it["event"] == "ready"]
+    assert set(ready["models"].values()) <= {"plain", "native int8", "native float32"}
+    requests = [it for it in lines if it["event"] == "request"]
     assert {"path": "/translate", "status": 200}.items() <= requests[-4].items()
     assert all(it["seconds"] >= 0 and it["time"] and it["level"] for it in requests)
     for secret in (KEY, "private"):

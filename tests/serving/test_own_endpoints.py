@@ -8,6 +8,8 @@ import pytest
 from small_server import small_server
 from starlette.testclient import TestClient
 
+from allyouneed.text.language import _identifier_of
+
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
@@ -87,6 +89,18 @@ def test_recognition_is_told_when_it_took_place(client: TestClient) -> None:
     assert "detected" not in translate(client, text="One.", source="en")
 
 
+def test_no_request_waits_until_a_recogniser_is_loaded() -> None:
+    _identifier_of.cache_clear()
+    with small_server() as client:
+        n_loaded = _identifier_of.cache_info().misses
+        for target in ({}, {"target": "de"}):
+            client.post("/v1/translate", json={"text": "One.", "source": "auto", **target})
+        client.post("/translate", json={"q": "One.", "source": "auto", "target": "de"})
+        client.post("/detect", json={"q": "One."})
+
+    assert _identifier_of.cache_info().misses == n_loaded
+
+
 def test_a_stream_has_a_head_the_sentences_and_an_end(client: TestClient) -> None:
     head, *sentences, end = stream(client, text="One two. Three!\n", source="auto", target="de")
 
@@ -125,9 +139,10 @@ def test_a_queue_that_is_full_says_when_to_come_back() -> None:
         while "allyouneed_waiting_sentences 2.0" not in client.get("/metrics").text:
             pass
         refused = client.post("/v1/translate", json=two)
+        before_work = client.post("/v1/translate", json={"text": "One.\n" * 3})  # is too much
         waiting.join()
 
-        assert refused.status_code == 503
+        assert refused.status_code == before_work.status_code == 503
         assert int(refused.headers["retry-after"]) >= 1
         assert client.post("/v1/translate", json=two).is_success
 

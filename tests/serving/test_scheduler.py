@@ -150,17 +150,42 @@ def test_requests_are_served_in_turn() -> None:
     in_a_world(scenario)
 
 
+def test_every_request_has_its_first_sentence_done_before_any_its_second() -> None:
+    async def scenario(it: World) -> None:
+        await it.busy()
+        document = it.submit(*(f"long {k}" for k in range(9)), n_tokens=20)
+        jobs = [it.submit(f"short {k}", n_tokens=4) for k in range(3)]
+        it.model.gate.set()
+
+        await asyncio.gather(results(document), *map(results, jobs))
+        assert it.model.batches[1] == ("plain", ["long 0", "short 0", "short 1", "short 2"])
+
+    in_a_world(scenario)
+
+
 def test_sentences_of_like_lengths_are_joined() -> None:
     async def scenario(it: World) -> None:
         await it.busy()
-        jobs = [it.submit(f"{n}", n_tokens=n) for n in (40, 4, 41, 5, 6, 42)]
+        jobs = [it.submit(f"{n}", n_tokens=n) for n in (20, 4, 21, 5, 6, 22, 7, 23)]
         it.model.gate.set()
 
         await asyncio.gather(*map(results, jobs))
         assert [sorted(texts) for _, texts in it.model.batches[1:3]] == [
-            ["40", "41"],
-            ["4", "5", "6"],
+            ["20", "21", "22", "23"],
+            ["4", "5", "6", "7"],
         ]
+
+    in_a_world(scenario)
+
+
+def test_what_is_too_long_for_a_batch_leaves_its_place_to_what_is_not() -> None:
+    async def scenario(it: World) -> None:
+        await it.busy()
+        jobs = [it.submit(f"{n}", n_tokens=n) for n in (20, 60, 4, 90)]
+        it.model.gate.set()
+
+        await asyncio.gather(*map(results, jobs))
+        assert [texts for _, texts in it.model.batches[1:]] == [["20", "4"], ["60"], ["90"]]
 
     in_a_world(scenario)
 
@@ -173,6 +198,19 @@ def test_different_manners_are_not_joined() -> None:
 
         await asyncio.gather(*map(results, jobs))
         assert it.model.batches[1:] == [("x", ["a", "c"]), ("y", ["b"])]
+
+    in_a_world(scenario)
+
+
+def test_a_long_document_does_not_hold_up_what_cannot_be_joined_with_it() -> None:
+    async def scenario(it: World) -> None:
+        await it.busy()
+        document = it.submit(*(f"long {k}" for k in range(40)), manner="x")
+        other = it.submit("other", manner="y")
+        it.model.gate.set()
+
+        await asyncio.gather(results(document), results(other))
+        assert it.model.batches[2] == ("y", ["other"])
 
     in_a_world(scenario)
 
@@ -235,6 +273,20 @@ def test_a_batch_that_fails_is_heard_of_and_the_next_goes_on() -> None:
     in_a_world(scenario)
 
 
+def test_nobody_suffers_for_a_sentence_of_somebody_else() -> None:
+    async def scenario(it: World) -> None:
+        await it.busy()
+        before, poisoned, after = it.submit("a"), it.submit("poison"), it.submit("b")
+        it.model.gate.set()
+
+        assert [await results(before), await results(after)] == [["A"], ["B"]]
+        with pytest.raises(ValueError):  # noqa: PT011
+            await results(poisoned)
+        assert it.model.batches[1] == ("plain", ["a", "poison", "b"])
+
+    in_a_world(scenario)
+
+
 def test_other_work_is_done_between_batches_in_the_same_thread() -> None:
     async def scenario(it: World) -> None:
         it.model.gate.set()
@@ -242,6 +294,37 @@ def test_other_work_is_done_between_batches_in_the_same_thread() -> None:
 
         name = await it.scheduler.call(lambda: threading.current_thread().name)
         assert name.startswith("translate")
+
+    in_a_world(scenario)
+
+
+def test_other_work_and_batches_take_turns() -> None:
+    async def scenario(it: World) -> None:
+        n_batches: list[int] = []
+        await it.busy()
+        calls = [
+            asyncio.create_task(it.scheduler.call(lambda: n_batches.append(len(it.model.batches))))
+            for _ in range(3)
+        ]
+        leaving = asyncio.create_task(it.scheduler.call(lambda: n_batches.append(-1)))
+        document = it.submit(*"abcdefghijklmnop")
+        await asyncio.sleep(0.01)
+        leaving.cancel()
+        it.model.gate.set()
+
+        await asyncio.gather(results(document), *calls)
+        assert n_batches == [1, 2, 3]
+
+    in_a_world(scenario)
+
+
+def test_other_work_that_fails_is_heard_of_and_the_next_goes_on() -> None:
+    async def scenario(it: World) -> None:
+        it.model.gate.set()
+        with pytest.raises(ZeroDivisionError):
+            await it.scheduler.call(lambda: 1 // 0)
+
+        assert await results(it.submit("a")) == ["A"]
 
     in_a_world(scenario)
 

@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from allyouneed.errors import UserError
-from allyouneed.text.sentences import Document, split_to_fit
+from allyouneed.text.sentences import Document, TooManySentencesError, split_to_fit
 
 LAYOUT = " \t\n\r\f\v\x85\u2028\u3000-*>#.!?,;:1)aA"
 TEXT = st.one_of(st.text(), st.text(LAYOUT), st.text(LAYOUT + "bcde Ü。"))
@@ -116,3 +116,12 @@ def test_sentences_that_fit_stay_as_they_are() -> None:
     document = Document.parse("One two. Three.", "en")
 
     assert document.divided(lambda _: True) == document
+
+
+def test_no_more_is_split_than_is_allowed() -> None:
+    text = "One. Two. Three."
+    assert Document.parse(text, "en", 3).divided(lambda _: True, 3) == Document.parse(text, "en")
+    with pytest.raises(TooManySentencesError, match="more than 2"):
+        Document.parse(text, "en", 2)
+    with pytest.raises(TooManySentencesError, match="more than 3"):
+        Document.parse(text, "en", 3).divided(lambda part: len(part) < 4, 3)

@@ -200,7 +200,9 @@ def test_dropout_keeps_its_share_and_no_pattern(device: torch.device) -> None:
 
     deviation = (0.1 * 0.9 / kept.numel()) ** 0.5
     assert kept.double().mean().item() == pytest.approx(0.9, abs=5 * deviation)
-    for shifted in (other, kept.roll(1, 0), kept.roll(1, 1), kept.roll(7, 1), kept.roll(64, 0)):
+    of_other = (other, *(other.flatten().roll(by).view_as(other) for by in (1, -1)))
+    of_same = (kept.roll(1, 0), kept.roll(1, 1), kept.roll(7, 1), kept.roll(64, 0))
+    for shifted in (*of_other, *of_same):
         both_dropped = (~kept & ~shifted).double().mean().item()
         assert both_dropped == pytest.approx(0.01, abs=5 * (0.01 / kept.numel()) ** 0.5)
     assert kept.double().mean(0).std() < 0.03  # no column is favoured, and no row

@@ -87,6 +87,9 @@ def test_another_model_language_or_vocabulary_is_refused(
     data = dataclasses.replace(run.data, tokenizer=str(other_vocabulary))
     with pytest.raises(ConfigError, match="keeps its vocabulary"):
         with_start(dataclasses.replace(run, data=data))
+    data = dataclasses.replace(run.data, tokenizer="no-such.model")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        with_start(dataclasses.replace(run, data=data))
     training = dataclasses.replace(run.training, start_from="no-such-model")
     with pytest.raises(CheckpointError, match="not a model folder"):
         with_start(dataclasses.replace(run, training=training))

@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 from allyouneed.config import ModelConfig, TrainingConfig
 from allyouneed.data.batches import Batch, Batches
+from allyouneed.errors import ConfigError
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import Rows
 from allyouneed.training.loss import Loss, label_smoothed_loss
@@ -135,3 +136,8 @@ def test_bfloat16_is_used_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch)
         make_step(config)[0](some_batches(TRAINING, 1))
 
     assert seen == [torch.float32, torch.bfloat16]
+
+
+def test_kernels_that_cannot_run_here_are_refused() -> None:
+    with pytest.raises(ConfigError, match="needs an NVIDIA GPU"):
+        make_step(dataclasses.replace(TRAINING, fused=True))

@@ -1,4 +1,4 @@
-// What Python calls; the functions that need memory say whether they got it.
+// What Python calls. No exception passes: what fails, for want of memory, gives 0 or null.
 #include "transformer.h"
 
 template <class Work>
@@ -6,15 +6,21 @@ int attempted(const Work& work) {
     try {
         work();
         return 1;
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
         return 0;
     }
 }
 
 extern "C" {
 Engine* engine_new(const Shape* shape, int eight_bits, int n_threads) {
-    if (eight_bits) return new EngineOf<int8_t>(*shape, n_threads);
-    return new EngineOf<float>(*shape, n_threads);
+    Engine* engine = nullptr;
+    attempted([&] {
+        if (eight_bits)
+            engine = new EngineOf<int8_t>(*shape, n_threads);
+        else
+            engine = new EngineOf<float>(*shape, n_threads);
+    });
+    return engine;
 }
 
 void engine_free(Engine* engine) { delete engine; }

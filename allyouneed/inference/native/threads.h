@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -24,13 +25,21 @@ inline void pause_a_moment(int n_so_far) {
 // The threads of one process, and what they wait at.
 class Team {
    public:
-    explicit Team(int n_threads) : n_threads_(n_threads), process_(getpid()) {
-        for (int i = 1; i < n_threads; ++i) workers_.emplace_back(&Team::loop, this, i);
+    // As many threads as asked for, or as the system gives.
+    explicit Team(int n_threads) : process_(getpid()) {
+        workers_.reserve(n_threads);
+        try {
+            for (int i = 1; i < n_threads; ++i) workers_.emplace_back(&Team::loop, this, i);
+        } catch (const std::exception&) {  // and those that have begun must not be left alone
+        }
+        n_threads_ = 1 + (int)workers_.size();
     }
     ~Team() {
         call(nullptr);
         for (auto& worker : workers_) worker.join();
     }
+
+    int count() const { return n_threads_; }
 
     bool is_of_this_process() const { return process_ == getpid(); }
 
@@ -75,7 +84,7 @@ class Team {
         }
     }
 
-    const int n_threads_;
+    int n_threads_ = 1;  // known before the first round
     const pid_t process_;
     const std::function<void(int)>* work_ = nullptr;  // of this round; null: go home
     std::atomic<unsigned> round_{0};
@@ -88,20 +97,27 @@ class Team {
 
 class Threads {
    public:
-    explicit Threads(int n_threads) : n_threads_(n_threads), n_at_work_(n_threads) {}
+    explicit Threads(int n_threads) : most_(n_threads) {}
     ~Threads() { let_go_of_the_parents(); }
+
+    // Those that can ever be at work.
+    int most() const { return most_; }
 
     // Those that are at work, or were last.
     int count() const { return n_at_work_; }
 
     // Lets all threads work, or only the caller's where there is too little to share.
-    void share_work(bool shared) { n_at_work_ = shared ? n_threads_ : 1; }
+    void share_work(bool shared) {
+        n_at_work_ = 1;
+        if (!shared || most_ == 1) return;
+        let_go_of_the_parents();
+        if (!team_) team_ = std::make_unique<Team>(most_);
+        n_at_work_ = team_->count();
+    }
 
     // Calls `work(thread)` in every thread at work and returns when all are done.
     void run(const std::function<void(int)>& work) {
         if (n_at_work_ == 1) return work(0);
-        let_go_of_the_parents();
-        if (!team_) team_ = std::make_unique<Team>(n_threads_);
         team_->run(work);
     }
 
@@ -116,8 +132,8 @@ class Threads {
         if (team_ && !team_->is_of_this_process()) team_.release();
     }
 
-    const int n_threads_;
-    int n_at_work_;
+    const int most_;
+    int n_at_work_ = 1;
     std::unique_ptr<Team> team_;
 };
 

@@ -72,9 +72,8 @@ class EngineOf : public Engine {
         const size_t n_target = (size_t)n_slots * shape_.n_heads * target_stride_ * n_beams;
         for (auto& cache : memory_) cache.resize(n_source * shape_.d_k, n_source * shape_.d_v);
         for (auto& cache : own_) cache.resize(n_target * shape_.d_k, n_target * shape_.d_v);
-        threads_.share_work(true);
-        scores_.resize(threads_.count() * score_stride());
-        transposed_.resize((size_t)threads_.count() * shape_.d_k * source_stride_);
+        scores_.resize((size_t)threads_.most() * score_stride());
+        transposed_.resize((size_t)threads_.most() * shape_.d_k * source_stride_);
     }
 
     void encode(int n_sentences, const int32_t* ids, const int32_t* lengths,

@@ -54,7 +54,7 @@ class FusedEngine:
             return self._loss_and_gradient(batch.to(self._device), first)
         key = batch.src.ids.shape, batch.tgt.ids.shape, first
         if key not in self._recorded:
-            mine = batch.to(self._device)
+            mine = batch.room_on(self._device)
             self._recorded[key] = (
                 mine,
                 Graphed(lambda: self._loss_and_gradient(mine, first), self._pool),

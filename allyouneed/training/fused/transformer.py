@@ -132,10 +132,10 @@ class FusedTransformer:
             embed_backward_(gradient, way.rows.position.view(-1), dx, *chance, scale=1.0)
 
     def _position_table(self, rows: Rows) -> Tensor:
-        """The vectors of all positions that such rows can hold, (·, d_model) in float32."""
+        """The vectors of all positions that such rows can hold, or more: (·, d_model), float32."""
         if isinstance(self._positions, LearnedPositions):
             return self._positions.weight.detach()
-        width = rows.ids.size(1)
+        width = 1 << (rows.ids.size(1) - 1).bit_length()  # so that there are few tables
         if width not in self._position_tables:
             positions = torch.arange(width, device=rows.ids.device)
             self._position_tables[width] = self._positions(positions)
