@@ -64,6 +64,10 @@ class FastEngine:
         self._learned_positions = weights.floats("positions.weight", shape) if is_learned else None
 
     @property
+    def name(self) -> str:
+        return "native int8" if self.eight_bits else "native float32"
+
+    @property
     def beams(self) -> HostBeams:
         return HostBeams(self)
 

@@ -113,6 +113,7 @@ def test_fewer_slots_where_there_is_little_memory(monkeypatch: pytest.MonkeyPatc
     engine = GpuEngine(model_on(torch.device("cpu")), torch.float32)
     one = RoomSize.at_least(1, 4, 20, 60).bytes(CONFIG, torch.float32)
 
+    assert engine.name == "GPU float32"
     assert engine.most_slots(4, 20, 60) == 512
     assert engine.most_slots(3000, 20, 60) == 1
     monkeypatch.setattr(engine, "_memory", lambda: 100 * one)

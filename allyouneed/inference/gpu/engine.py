@@ -22,8 +22,8 @@ from allyouneed.model.transformer import Transformer
 from allyouneed.rows import PADDING, Rows
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _MOST_ROWS = 2048  # hypotheses at once: more would be hardly faster
 _SHARE_OF_MEMORY = 0.5  # the most that a search takes of the device's
@@ -31,11 +31,11 @@ _ENCODED_AT_ONCE = 16_384  # tokens, with padding
 _WIDTHS = 16  # a batch is so many tokens wide, or twice, …: few kernels to compile
 
 
-def _on_its_device(method: Callable[P, R]) -> Callable[P, R]:
+def _on_its_device(method: Callable[_P, _R]) -> Callable[_P, _R]:
     """Triton launches kernels on the current device, which need not be the model's."""
 
     @functools.wraps(method)
-    def there(*arguments: P.args, **named: P.kwargs) -> R:
+    def there(*arguments: _P.args, **named: _P.kwargs) -> _R:
         device = cast(GpuEngine, arguments[0]).device
         current = torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
         with current, torch.no_grad():
@@ -61,6 +61,10 @@ class GpuEngine:
         self._model = GpuModel(model, dtype)
         self._room: Room | None = None
         self._tickets = (_Ticket(), _Ticket())  # one for the host while the other is under way
+
+    @property
+    def name(self) -> str:
+        return f"GPU {self._model.dtype}".replace("torch.", "")
 
     @property
     def beams(self) -> "GpuEngine":
