@@ -129,7 +129,7 @@ def test_the_signature_tells_the_two_forms_apart() -> None:
 def test_without_sacremoses_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sacremoses", None)
 
-    with pytest.raises(MissingExtraError, match=r"pip install 'allyouneed\[paper-bleu\]'"):
+    with pytest.raises(MissingExtraError, match="pip install sacremoses"):
         paper_bleu(["a"], ["a"], "de")
 
 
