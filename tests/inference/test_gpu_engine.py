@@ -150,7 +150,7 @@ def test_half_the_bits_are_nearly_the_same(
     assert [best.ids for [best] in first] == [best.ids for [best] in second]
     plain = search(model, texts, strategy, Limits(20))
     differences = [theirs.score - ours.score for [ours], [theirs] in zip(first, plain, strict=True)]
-    assert abs(math.fsum(differences) / len(texts)) < 0.05
+    assert abs(math.fsum(differences) / len(texts)) < 0.1  # of 7.5
     same = sum(ours.ids == theirs.ids for [ours], [theirs] in zip(first, plain, strict=True))
     assert same > 0.5 * len(texts)
 
