@@ -312,7 +312,11 @@ class Translator:
         done: Callable[[_Part], None],
     ) -> None:
         """Give every part its hypotheses; `done` hears of each that has them."""
-        if self.engine is not None and isinstance(strategy, BeamSearch | Greedy):
+        if (
+            self.engine is not None
+            and isinstance(strategy, BeamSearch | Greedy)
+            and len(strategy.first_slots(n_best)) <= self.engine.widest_beam
+        ):
             self._search_fast(self.engine, parts, strategy, limits, n_best, done)
             return
         from allyouneed.inference import plain_search

@@ -1,6 +1,7 @@
 """The native engine on the CPU, in float32 or in eight bits."""
 
 import ctypes
+import math
 import os
 import threading
 import weakref
@@ -33,6 +34,8 @@ def can_run(config: ModelConfig) -> bool:
 
 class FastEngine:
     """An `Engine`; one search at a time may use it, and holds `lock` meanwhile."""
+
+    widest_beam = math.inf
 
     def __init__(
         self, config: ModelConfig, weights: Weights, *, eight_bits: bool, threads: int | None = None

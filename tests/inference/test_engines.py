@@ -199,6 +199,20 @@ def test_without_a_native_engine_the_plain_model_translates(
         Translator.load(folder, "cpu", engine="float16")
 
 
+@needs_compiler
+def test_beams_that_are_too_wide_for_an_engine_are_left_to_the_plain_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translator = Translator.load(saved(tmp_path / "model", random_model(MODEL)), "cpu")
+    found = [translator.translate(["one"], strategy=BeamSearch(3))[0].tokens]
+    monkeypatch.setattr(FastEngine, "widest_beam", 2)
+    monkeypatch.setattr(FastEngine, "step", lambda *arguments: pytest.fail("it was asked to"))
+
+    found += [translator.translate(["one"], strategy=BeamSearch(3))[0].tokens]
+
+    assert found[0] == found[1]
+
+
 def test_where_there_is_no_gpu_its_engine_is_refused() -> None:
     model = random_model(MODEL)
 

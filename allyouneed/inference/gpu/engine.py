@@ -53,6 +53,7 @@ class GpuEngine:
 
     ahead = 1
     refill_share = 1 / 8
+    widest_beam = 16  # whose candidates fit into the registers of one program
 
     def __init__(self, model: Transformer, dtype: torch.dtype) -> None:
         self.lock = threading.Lock()
