@@ -149,15 +149,17 @@ class _Slots:
         self._ids[n_tokens, slots] = ids
         self._parents[n_tokens, slots] = parents
         ended = (ids == END) & (log_probs > -np.inf)
-        hypotheses = _Hypotheses.of_beams(log_probs, n_tokens, self._beam.length_penalty)
-        self._ended.add(slots, hypotheses.only(ended))
-        live = hypotheses.only(~ended)
-        best_to_come = live.log_prob.max(1) / penalty(
-            self._longest[slots], self._beam.length_penalty
-        )
+        alpha = self._beam.length_penalty
+        if ended.any():
+            ends = np.where(ended, log_probs, -np.inf)
+            self._ended.add(slots, _Hypotheses.of_beams(ends, n_tokens, alpha))
+        live = np.where(ended, -np.inf, log_probs)
+        best_to_come = live.max(1) / penalty(self._longest[slots], alpha)
         is_settled = self._ended.nth_best(slots, self._beam.n_best) >= best_to_come
         done = is_settled | (n_tokens >= self._longest[slots])
-        return self._finished(slots[done], live.of(done)) if done.any() else []
+        if not done.any():
+            return []
+        return self._finished(slots[done], _Hypotheses.of_beams(live[done], n_tokens[done], alpha))
 
     def _finished(self, slots: Places, cut: "_Hypotheses") -> list[Found]:
         """Free the slots; the best that each came to, those that have not ended last."""
@@ -212,12 +214,8 @@ class _Hypotheses(NamedTuple):
         beam = np.broadcast_to(np.arange(log_probs.shape[1]), log_probs.shape)
         return cls(score, log_probs, np.broadcast_to(n_tokens[:, None], log_probs.shape), beam)
 
-    def of(self, slots: Places | NDArray[np.bool_]) -> "_Hypotheses":
+    def of(self, slots: Places) -> "_Hypotheses":
         return _Hypotheses(*(part[slots] for part in self))
-
-    def only(self, mask: NDArray[np.bool_]) -> "_Hypotheses":
-        score, log_prob = (np.where(mask, part, -np.inf) for part in self[:2])
-        return self._replace(score=score, log_prob=log_prob)
 
     def clear(self, slots: Sequence[int]) -> None:
         self.score[slots] = self.log_prob[slots] = -np.inf
@@ -225,8 +223,6 @@ class _Hypotheses(NamedTuple):
     def add(self, slots: Places, others: "_Hypotheses") -> None:
         """Those that there are go to free places, of which there are enough."""
         is_new = others.log_prob > -np.inf
-        if not is_new.any():
-            return
         place, beam = np.nonzero(is_new)
         n_before = (self.log_prob[slots] > -np.inf).sum(1)
         to = n_before[place] + (is_new.cumsum(1) - 1)[place, beam]
