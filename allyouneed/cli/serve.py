@@ -100,7 +100,8 @@ def serve(
         raise MissingExtraError(error.name or "fastapi", "serve", "serving") from None
 
     _log_as_json()
-    click.echo(f"the page: http://{f'[{host}]' if ':' in host else host}:{port}")
+    if sys.stdout.isatty():
+        click.echo(f"the page: http://{f'[{host}]' if ':' in host else host}:{port}")
     run(named_models(models), settings, host=host, port=port, device=device, n_threads=threads)
 
 

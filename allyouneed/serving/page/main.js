@@ -205,5 +205,5 @@ attempt(async () => {
   source.limit = limits.characters;
   byId("key-form").hidden = !isKeyRequired || Boolean(key.get());
   showLanguages();
-  translateNow();
+  setTimeout(translateNow); // once this attempt is over: its success takes the notice away
 });
