@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from allyouneed.device import is_surely_cpu, pick_device
-from allyouneed.errors import ConfigError, DataError
+from allyouneed.errors import DataError
 from allyouneed.inference.batches import by_length
-from allyouneed.inference.engines import load_engine
-from allyouneed.inference.fast_engine import FastEngine
+from allyouneed.inference.engines import gpu_engine, load_engine
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.inference.hypotheses import penalty
 from allyouneed.inference.limits import Limits
@@ -32,6 +31,8 @@ from allyouneed.text.tokenizer import END, Tokenizer
 from allyouneed.visualization.attention import Attention
 
 if TYPE_CHECKING:  # torch takes a second to load, and the native engine does without
+    from allyouneed.inference.fast_engine import FastEngine
+    from allyouneed.inference.gpu.engine import GpuEngine
     from allyouneed.model.transformer import Transformer
 
 __all__ = [
@@ -58,7 +59,7 @@ class Translator:
         tokenizer: Tokenizer,
         manifest: Manifest,
         batch_tokens: int | None = None,
-        engine: FastEngine | None = None,
+        engine: "FastEngine | GpuEngine | None" = None,
     ) -> None:
         if isinstance(model, Path):
             self._folder = model
@@ -90,11 +91,11 @@ class Translator:
             native = load_engine(folder, manifest, len(tokenizer), engine, threads)
             if native is not None:
                 return cls(folder, tokenizer, manifest, engine=native)
-        elif engine not in ("auto", "plain"):
-            raise ConfigError(f"engine {engine!r} is for the CPU; add device cpu, or use plain")
         from allyouneed.checkpoint import load_model
 
-        return cls(*load_model(folder, pick_device(device)))
+        loaded = load_model(folder, pick_device(device))
+        on_cpu = loaded.model.device.type == "cpu"
+        return cls(*loaded, engine=None if on_cpu else gpu_engine(loaded.model, engine))
 
     @functools.cached_property
     def model(self) -> "Transformer":
@@ -300,7 +301,11 @@ class Translator:
         done: Callable[[Part], None],
     ) -> None:
         """Give every part its hypotheses; `done` hears of each that has them."""
-        if self.engine is not None and isinstance(strategy, BeamSearch | Greedy):
+        if (
+            self.engine is not None
+            and isinstance(strategy, BeamSearch | Greedy)
+            and len(strategy.first_slots(n_best)) <= self.engine.widest_beam
+        ):
             self._search_fast(self.engine, parts, strategy, limits, n_best, done)
             return
         from allyouneed.inference import plain_search
@@ -315,7 +320,7 @@ class Translator:
 
     def _search_fast(
         self,
-        engine: FastEngine,
+        engine: "FastEngine | GpuEngine",
         parts: Sequence[Part],
         strategy: BeamSearch | Greedy,
         limits: Limits,

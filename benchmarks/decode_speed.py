@@ -1,8 +1,9 @@
-"""Ours, CTranslate2 and Hugging Face on a CPU: same weights, same beam, same limits of length.
+"""Ours, CTranslate2 and Hugging Face: same weights, same beam, same limits of length.
 
 All are loaded, each in its own process, and take turns, so that a busy machine is unfair to none;
-figures are medians over the rounds. Without --model, a model with random weights is made up, and
-every translation is --tokens long.
+figures are medians over the rounds, before which those on a GPU have one that does not count, as
+they compile and record. Without --model, a model with random weights is made up, and every
+translation is --tokens long.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from decoding_systems import Ids, Job, Result, bytes_of_importing_torch, names, serve
+from decoding_systems import ON_CPU, ON_GPU, Ids, Job, Result, bytes_of_importing_torch, serve
 
 MEBIBYTE = 2**20
 
@@ -73,6 +74,16 @@ def measure(process: Process, job: Job, measured: Measured) -> None:
     measured.outputs = [result.outputs[0] for result in results]
 
 
+def in_turns(processes: dict[str, Process], job: Job, n_rounds: int) -> dict[str, Measured]:
+    for name in processes.keys() & set(ON_GPU):
+        measure(processes[name], job, Measured())
+    measured = {name: Measured() for name in processes}
+    for _ in range(n_rounds):
+        for name, process in processes.items():
+            measure(process, job, measured[name])
+    return measured
+
+
 def made_up_model(folder: Path, preset: str, vocab_size: int) -> None:
     """Random weights, and a vocabulary of random words."""
     from allyouneed.checkpoint import Manifest, save_model
@@ -111,7 +122,7 @@ def exported(folder: Path, into: Path, systems: list[str]) -> dict[str, Path]:
         "huggingface": HuggingFace(),
     }
     loaded = load_model(folder)
-    wanted = [name for name in forms if name in systems]
+    wanted = [name for name in forms if {name, f"gpu-{name}"} & set(systems)]
     for name in wanted:
         export(loaded, forms[name], into / name)
     weights = loaded.model.state_dict()
@@ -137,12 +148,16 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--preset", default="base", help="of the model that is made up")
     parser.add_argument("--vocab-size", type=int, default=37_000)
     parser.add_argument("--tokens", type=int, default=28, help="of a made-up translation")
-    parser.add_argument("--sentences", type=int, default=64, help="in batches; a quarter singly")
+    parser.add_argument("--sentences", type=int, default=64, help="in batches")
+    parser.add_argument("--single-sentences", type=int, help="one by one; by default a quarter")
     parser.add_argument("--beam-sizes", type=int, nargs="+", default=[4, 1])
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[32, 1])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=multiprocessing.cpu_count())
-    parser.add_argument("--systems", nargs="+", choices=names(), default=list(names()))
+    parser.add_argument(
+        "--systems", nargs="+", choices=ON_CPU + ON_GPU, default=list(ON_CPU), metavar="SYSTEM",
+        help=f"on a CPU, all by default: {', '.join(ON_CPU)}; on a GPU: {', '.join(ON_GPU)}",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path, help="write the figures here")
     arguments = parser.parse_args()
     if (arguments.model is None) != (arguments.text is None):
@@ -188,12 +203,10 @@ def run(arguments: argparse.Namespace, temporary: Path) -> None:
     report: list[dict[str, object]] = []
     for beam_size in arguments.beam_sizes:
         for batch_size in arguments.batch_sizes:
-            some = sources if batch_size > 1 else sources[: max(1, len(sources) // 4)]
+            n_single = arguments.single_sentences or max(1, len(sources) // 4)
+            some = sources if batch_size > 1 else sources[:n_single]
             job = Job(some, beam_size, batch_size, n_tokens)
-            measured = {name: Measured() for name in processes}
-            for _ in range(arguments.rounds):
-                for name, process in processes.items():
-                    measure(process, job, measured[name])
+            measured = in_turns(processes, job, arguments.rounds)
             for name, it in measured.items():
                 row: dict[str, object] = {
                     "system": name,
@@ -206,7 +219,10 @@ def run(arguments: argparse.Namespace, temporary: Path) -> None:
                     "peak_mebibytes": processes[name].peak_bytes / MEBIBYTE,
                 }
                 for peer, theirs in measured.items():
-                    if peer.startswith(("ctranslate2", "huggingface")) and peer != name:
+                    if (
+                        peer.removeprefix("gpu-").startswith(("ctranslate2", "huggingface"))
+                        and peer != name
+                    ):
                         row[f"times_{peer}"] = it.tokens_a_second / theirs.tokens_a_second
                 if arguments.reference and batch_size > 1:
                     row |= scores(folder, it.outputs, arguments.reference, len(sources))

@@ -8,16 +8,22 @@ import importlib
 import itertools
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from allyouneed.manifest import load_manifest
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 
+if TYPE_CHECKING:
+    from allyouneed.inference.fast_engine import FastEngine
+    from allyouneed.inference.gpu.engine import GpuEngine
+
 Ids = list[int]
+ON_CPU = ("int8", "float32", "plain", "ctranslate2-int8", "ctranslate2-float32", "huggingface")
+ON_GPU = ("gpu-float16", "gpu-bfloat16", "gpu-plain", "gpu-huggingface")
 
 
 @dataclass(frozen=True)
@@ -54,16 +60,22 @@ class System(Protocol):
 class Ours:
     """`fast_search`, with as many slots as the others have sentences in a batch."""
 
-    def __init__(self, folder: Path, engine: str, threads: int) -> None:
-        from allyouneed.inference.engines import load_engine
+    def __init__(self, folder: Path, engine: str, threads: int, *, on_gpu: bool) -> None:
+        from allyouneed.inference.engines import gpu_engine, load_engine
 
-        manifest = load_manifest(folder)
-        n_pieces = manifest.model.vocab_size
-        self._engine = load_engine(folder, manifest, n_pieces, engine, threads)
-        assert self._engine is not None
+        self._engine: FastEngine | GpuEngine | None
+        if on_gpu:
+            from allyouneed.checkpoint import load_model
+
+            self._engine = gpu_engine(load_model(folder, "cuda").model, engine)
+        else:
+            manifest = load_manifest(folder)
+            n_pieces = manifest.model.vocab_size
+            self._engine = load_engine(folder, manifest, n_pieces, engine, threads)
 
     def translate(self, job: Job) -> list[Ids]:
-        from allyouneed.inference.fast_search import Beam, Task, refilling
+        from allyouneed.inference.beams import Beam, Task
+        from allyouneed.inference.fast_search import refilling
 
         assert self._engine is not None
         beam = Beam(job.beam_size, 0.0, min_length=job.n_tokens - 1 if job.n_tokens else 0)
@@ -71,7 +83,7 @@ class Ours:
         sources = [job.sources[place] for place in order]
         tasks = [Task(source, (), job.n_tokens or len(source) + 50) for source in sources]
         outputs: list[Ids] = [[]] * len(order)
-        for number, [best] in refilling(self._engine, tasks, beam, job.batch_size):
+        for number, [best] in refilling(self._engine.beams, tasks, beam, job.batch_size):
             outputs[order[number]] = list(best.ids)
         return outputs
 
@@ -79,13 +91,13 @@ class Ours:
 class Plain:
     """The model in PyTorch."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
+    def __init__(self, folder: Path, threads: int, device: str) -> None:
         import torch
 
         from allyouneed.checkpoint import load_model
 
         torch.set_num_threads(threads)
-        self._model = load_model(folder).model
+        self._model = load_model(folder, device).model
 
     def translate(self, job: Job) -> list[Ids]:
         from allyouneed.inference import BeamSearch, Limits, search
@@ -123,13 +135,16 @@ class CTranslate2:
 
 
 class HuggingFace:
-    def __init__(self, folder: Path, threads: int) -> None:
+    """In float32 on a CPU, in float16 on a GPU."""
+
+    def __init__(self, folder: Path, threads: int, device: str) -> None:
         import torch
 
         transformers: Any = importlib.import_module("transformers")
         torch.set_num_threads(threads)
         transformers.utils.logging.set_verbosity_error()
         self._model = transformers.MarianMTModel.from_pretrained(folder, local_files_only=True)
+        self._model.to(device, torch.float16 if device == "cuda" else torch.float32)
         self._model.generation_config.max_length = None  # which `max_new_tokens` replaces
 
     def translate(self, job: Job) -> list[Ids]:
@@ -138,6 +153,7 @@ class HuggingFace:
         outputs: list[Ids] = [[]] * len(job.sources)
         for places in job.batches():
             rows = one_sentence_a_row([[*job.sources[place], END] for place in places], PAD)
+            rows = rows.to(self._model.device)
             found = self._model.generate(
                 input_ids=rows.ids,
                 attention_mask=(rows.sentence == 0).long(),
@@ -152,12 +168,16 @@ class HuggingFace:
 
 
 def load(name: str, folders: dict[str, Path], threads: int) -> System:
-    if name in ("int8", "float32"):
-        return Ours(folders[name], name, threads)
-    if name == "plain":
-        return Plain(folders["float32"], threads)
-    kind = HuggingFace if name == "huggingface" else CTranslate2
-    return kind(folders[name], threads)
+    kind = name.removeprefix("gpu-")
+    device = "cpu" if kind == name else "cuda"
+    if kind == "plain":
+        return Plain(folders["float32"], threads, device)
+    if kind == "huggingface":
+        return HuggingFace(folders[kind], threads, device)
+    if kind.startswith("ctranslate2"):
+        return CTranslate2(folders[kind], threads)
+    folder = folders["int8" if kind == "int8" else "float32"]
+    return Ours(folder, kind, threads, on_gpu=device == "cuda")
 
 
 def serve(name: str, folders: dict[str, Path], threads: int, pipe: Connection) -> None:
@@ -184,7 +204,3 @@ def bytes_of_importing_torch(pipe: Connection) -> None:
     before = peak_bytes()
     importlib.import_module("torch")
     pipe.send(peak_bytes() - before)
-
-
-def names() -> Sequence[str]:
-    return ("int8", "float32", "plain", "ctranslate2-int8", "ctranslate2-float32", "huggingface")

@@ -16,6 +16,7 @@ from allyouneed.rows import one_sentence_a_row
 from allyouneed.training.checkpoints import list_checkpoints
 from allyouneed.training.events import Event, Finished, Stepped, Stopped
 from allyouneed.training.run import train
+from allyouneed.translator import Translator
 
 pytestmark = [
     pytest.mark.gpu,
@@ -60,6 +61,17 @@ def test_translations_are_those_of_the_cpu() -> None:
     on_gpu = search(model.cuda(), SOURCES, BeamSearch(), Limits(max_extra_tokens=10), n_best=4)
 
     assert [[h.ids for h in best] for best in on_gpu] == [[h.ids for h in best] for best in on_cpu]
+
+
+def test_the_shipped_model_translates_as_on_a_cpu() -> None:
+    texts = ["A man in a blue shirt is standing on a ladder.", "Two dogs play.", "", "A red ball."]
+    on_cpu = Translator.load(device="cpu", engine="plain").translate(texts, n_best=2)
+
+    for engine in ("auto", "bfloat16", "plain"):
+        translator = Translator.load(device="cuda", engine=engine)
+        assert (translator.engine is None) == (engine == "plain")
+        found = translator.translate(texts, n_best=2)
+        assert [it.text for it in found] == [it.text for it in on_cpu]
 
 
 @pytest.mark.parametrize(

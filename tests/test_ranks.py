@@ -19,7 +19,7 @@ RANKS = (
     {"manifest"},
     {"text", "rows", "device"},
     {"models"},
-    {"data", "model", "visualization"},
+    {"data", "model", "kernels", "visualization"},
     {"checkpoint"},
     {"inference"},
     {"translator"},

@@ -102,7 +102,7 @@ class SearchOptions:
     type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
-    help="What computes. auto: on a CPU the native engine, with the bits that the model has.",
+    help="What computes. auto: the native engine on a CPU, float16 on a GPU, plain elsewhere.",
 )
 @click.option(
     "--threads",

@@ -1,4 +1,4 @@
-"""What decoding asks of an engine: sentences in slots, hypotheses in the beams of a slot.
+"""What `HostBeams` ask of an engine: sentences in slots, hypotheses in the beams of a slot.
 
 Slots have a fixed size, and a step names rows of them by number, so that an engine may keep its
 memory, and a graph captured over it, for as long as it likes.

@@ -1,6 +1,7 @@
 """The native engine on the CPU, in float32 or in eight bits."""
 
 import ctypes
+import math
 import os
 import threading
 import weakref
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from allyouneed.config import ModelConfig
 from allyouneed.inference.compilation import native_library
 from allyouneed.inference.engine import Candidates, Ids
+from allyouneed.inference.host_beams import HostBeams
 from allyouneed.inference.layout import check_names, linears, norms
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 from allyouneed.weights import Floats, Weights
@@ -32,6 +34,8 @@ def can_run(config: ModelConfig) -> bool:
 
 class FastEngine:
     """An `Engine`; one search at a time may use it, and holds `lock` meanwhile."""
+
+    widest_beam = math.inf
 
     def __init__(
         self, config: ModelConfig, weights: Weights, *, eight_bits: bool, threads: int | None = None
@@ -61,6 +65,14 @@ class FastEngine:
         is_learned = config.positions == "learned"
         shape = config.max_positions, config.d_model
         self._learned_positions = weights.floats("positions.weight", shape) if is_learned else None
+
+    @property
+    def name(self) -> str:
+        return "native int8" if self.eight_bits else "native float32"
+
+    @property
+    def beams(self) -> HostBeams:
+        return HostBeams(self)
 
     def reserve(self, n_slots: int, n_beams: int, longest_source: int, longest_target: int) -> None:
         self._positions = self._learned_positions  # kept here, where the native engine reads them

@@ -1,4 +1,4 @@
-"""Beam search over an engine, in a batch that refills itself.
+"""Beam search over the beams of an engine, in a batch that refills itself.
 
 What has been translated leaves its slot, and the next sentence takes it, so that the batch stays
 full. The rules are those of `search`, which is the plain twin: what has ended keeps its place in
@@ -9,58 +9,45 @@ Shapes: S slots, K beams a slot, T tokens, A slots in use.
 
 import math
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from allyouneed.inference.engine import ROW, Candidates, Engine, Ids
-from allyouneed.inference.fast_engine import FastEngine
+from allyouneed.inference.beams import Beam, Beams, Picks, Task, longest_of
+from allyouneed.inference.engine import Ids
 from allyouneed.inference.hypotheses import Hypothesis, penalty
 from allyouneed.inference.limits import Limits
 from allyouneed.inference.strategies import BeamSearch, Greedy
-from allyouneed.text.tokenizer import BEGIN, END
+from allyouneed.text.tokenizer import END
 
-_NONE = -1  # no token is forced
-_MOST_ROWS = 128  # hypotheses at once: products are near their best, and caches still small
+if TYPE_CHECKING:  # of which the second needs torch and Triton
+    from allyouneed.inference.fast_engine import FastEngine
+    from allyouneed.inference.gpu.engine import GpuEngine
+
 _PAPERS_BEAM = 4  # for which a translator's `batch_tokens` are meant
 
-
-@dataclass(frozen=True)
-class Task:
-    """A sentence to translate; ids without marks."""
-
-    source: Ids
-    prefix: Ids  # what the translation must begin with
-    longest: int  # tokens of the translation, with the end mark
-
-
-@dataclass(frozen=True)
-class Beam:
-    """How wide to search, and how to compare lengths."""
-
-    size: int
-    length_penalty: float
-    n_best: int = 1
-    min_length: int = 0  # tokens before the end mark
+Places = NDArray[np.int64]
+Found = tuple[int, list[Hypothesis]]  # the place of a task, and its translations, the best first
 
 
 def fast_search(
-    engine: FastEngine,
+    engine: "FastEngine | GpuEngine",
     sources: Sequence[Ids],
     strategy: BeamSearch | Greedy,
     limits: Limits,
     n_best: int,
     prefixes: Sequence[Ids],
     batch_tokens: int,
-) -> Generator[tuple[int, list[Hypothesis]]]:
-    """The place of each source and its `n_best` translations, the best first, once found.
+) -> Generator[Found]:
+    """The `n_best` translations of each source, once found.
 
     They are those that `search` finds, as far as rounding allows. Until this comes to its end or
     is closed, nobody else can use the engine.
     """
+    if not sources:
+        return
     beam = Beam(
         len(strategy.first_slots(n_best)), strategy.length_penalty, n_best, limits.min_length
     )
@@ -70,151 +57,178 @@ def fast_search(
         for source, prefix in zip(sources, prefixes, strict=True)
     ]
     order = sorted(range(len(tasks)), key=lambda place: len(sources[place]), reverse=True)
-    n_slots = max(1, _MOST_ROWS // beam.size)
     n_tokens = batch_tokens * _PAPERS_BEAM // beam.size
     with engine.lock:
-        found = refilling(engine, [tasks[place] for place in order], beam, n_slots, n_tokens)
+        n_slots = engine.beams.most_slots(beam.size, *longest_of(tasks))
+        found = refilling(engine.beams, [tasks[place] for place in order], beam, n_slots, n_tokens)
         for number, hypotheses in found:
             yield order[number], hypotheses
 
 
 def refilling(
-    engine: Engine, tasks: Sequence[Task], beam: Beam, n_slots: int, n_tokens: float = math.inf
-) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """The place of each task and its translations, in the order in which they are found.
+    beams: Beams, tasks: Sequence[Task], beam: Beam, n_slots: int, n_tokens: float = math.inf
+) -> Iterator[Found]:
+    """Translations in the order in which they are found.
 
     At most `n_tokens` source tokens are in the slots at once, unless it is a single sentence.
     """
     if not tasks:
         return
     waiting = deque(enumerate(tasks))
-    slots = _Slots(engine, tasks, beam, min(n_slots, len(tasks)), n_tokens)
+    slots = _Slots(beams, tasks, beam, min(n_slots, len(tasks)), n_tokens)
+    steps: deque[_Step] = deque()
     while waiting or slots.in_use.any():
         slots.fill(waiting)
-        yield from slots.step()
+        steps.append(slots.advance())
+        if len(steps) > beams.ahead:
+            yield from slots.take(steps.popleft())
+
+
+class _Step(NamedTuple):
+    """One that has begun."""
+
+    slots: Places  # (A,)
+    numbers: Places  # (A,): of the tasks that were in them
+    picks: Callable[[], Picks]
 
 
 class _Slots:
-    """The sentences that are being translated."""
+    """The sentences that are being translated, and what their beams have come to."""
 
     def __init__(
-        self, engine: Engine, tasks: Sequence[Task], beam: Beam, n_slots: int, n_tokens: float
+        self, beams: Beams, tasks: Sequence[Task], beam: Beam, n_slots: int, n_tokens: float
     ) -> None:
-        size, longest = beam.size, max(task.longest for task in tasks)
-        self._engine, self._beam, self._most = engine, beam, n_tokens
-        engine.reserve(n_slots, size, 1 + max(len(task.source) for task in tasks), longest)
-        n_forced = 1 + max(len(task.prefix) for task in tasks)
+        self._beams, self._beam, self._most = beams, beam, n_tokens
+        beams.reserve(n_slots, beam, tasks)
+        self._few = beams.refill_share * n_slots  # free slots, to be left so for a while
         self.in_use = np.zeros(n_slots, dtype=bool)
         self._number = np.zeros(n_slots, dtype=np.int64)  # of the task
         self._n_source = np.zeros(n_slots, dtype=np.int64)  # tokens
         self._longest = np.zeros(n_slots, dtype=np.int64)
-        self._forced = np.full((n_slots, n_forced), _NONE, dtype=np.int32)
         self._n_tokens = np.zeros(n_slots, dtype=np.int64)  # so far, without the begin mark
-        self._log_prob = np.zeros((n_slots, size), dtype=np.float32)  # -∞: ended or empty
-        self._tokens = np.zeros((n_slots, longest + 1, size), dtype=np.int32)  # where taken in
-        self._origins = np.zeros((n_slots, size, longest), dtype=np.int32)
-        self._ended: list[list[Hypothesis]] = [[] for _ in range(n_slots)]
-        self._to_beat = np.zeros(n_slots, dtype=np.float64)  # score of the n-th best that ended
+        _, longest = longest_of(tasks)
+        self._ids = np.zeros((longest + 1, n_slots, beam.size), dtype=np.int32)
+        self._parents = np.zeros_like(self._ids)
+        self._ended = _Hypotheses.none(n_slots, beam.size)
 
     def fill(self, waiting: deque[tuple[int, Task]]) -> None:
         """Let the first of those that wait into free slots, as long as there is room."""
-        into: dict[int, Ids] = {}
-        for slot in np.flatnonzero(~self.in_use).tolist():
-            n_in_use = int(self._n_source[self.in_use].sum())
-            if not waiting or (n_in_use and n_in_use + len(waiting[0][1].source) > self._most):
+        free = np.flatnonzero(~self.in_use).tolist()
+        if len(free) < min(self._few, len(waiting)) and self.in_use.any():
+            return
+        n_tokens = int(self._n_source[self.in_use].sum())
+        into: dict[int, Task] = {}
+        for slot in free:
+            if not waiting or (n_tokens and n_tokens + len(waiting[0][1].source) > self._most):
                 break
             number, task = waiting.popleft()
-            into[slot] = task.source
-            self.in_use[slot] = True
-            self._n_source[slot] = len(task.source)
+            into[slot] = task
             self._number[slot], self._longest[slot] = number, task.longest
-            self._forced[slot] = _NONE
-            self._forced[slot, : len(task.prefix)] = task.prefix
-            self._n_tokens[slot] = 0
-            self._log_prob[slot] = -np.inf
-            self._log_prob[slot, 0] = 0
-            self._tokens[slot, 0] = BEGIN
-            self._ended[slot] = []
-            self._to_beat[slot] = -np.inf
+            self._n_source[slot] = len(task.source)
+            n_tokens += len(task.source)
         if into:
-            self._engine.encode(list(into.values()), list(into))
+            slots = list(into)
+            self.in_use[slots] = True
+            self._n_tokens[slots] = 0
+            self._ended.clear(slots)
+            self._beams.begin(list(into.values()), slots)
 
-    def step(self) -> list[tuple[int, list[Hypothesis]]]:
-        """One more token of every hypothesis; gives back the tasks that this has done."""
+    def advance(self) -> _Step:
         slots = np.flatnonzero(self.in_use)
-        live = self._log_prob[slots] > -np.inf  # (A, K)
-        rows = self._rows(slots, live)
-        self._origins[rows["slot"], rows["beam"], rows["position"]] = rows["beam"]
-        self._extend(slots, live, self._engine.step(rows, self._origins, self._beam.size))
-        self._take_out_ended(slots)
-        best_to_come = self._log_prob[slots].max(1) / penalty(
-            self._longest[slots], self._beam.length_penalty
-        )
-        is_cut = self._n_tokens[slots] >= self._longest[slots]
-        return [
-            self._finish(slot) for slot in slots[is_cut | (self._to_beat[slots] >= best_to_come)]
-        ]
+        return _Step(slots, self._number[slots], self._beams.advance(slots))
 
-    def _rows(self, slots: NDArray[np.int64], live: NDArray[np.bool_]) -> NDArray[Any]:
-        place, beam = np.nonzero(live)
-        slot = slots[place]
-        position = self._n_tokens[slot]
-        rows = np.empty(len(slot), dtype=ROW)
-        rows["slot"], rows["beam"], rows["position"] = slot, beam, position
-        rows["token"] = self._tokens[slot, position, beam]
-        rows["forced"] = self._forced[slot, np.minimum(position, self._forced.shape[1] - 1)]
-        rows["may_end"] = position >= self._beam.min_length
-        return rows
-
-    def _extend(
-        self, slots: NDArray[np.int64], live: NDArray[np.bool_], candidates: Candidates
-    ) -> None:
-        """The best of each beam's candidates, as many as are not ended yet, become the beam."""
-        size = self._beam.size
-        totals = np.full((len(slots), size * size), -np.inf, dtype=np.float32)
-        totals.reshape(*live.shape, size)[live] = (
-            self._log_prob[slots][live][:, None] + candidates.log_probs
-        )
-        ids = np.zeros(totals.shape, dtype=np.int32)
-        ids.reshape(*live.shape, size)[live] = candidates.ids
-        picks = np.argsort(-totals, axis=1, kind="stable")[:, :size]  # (A, K), into K·K
-        n_ended = np.array([len(self._ended[slot]) for slot in slots])
-        log_prob = np.take_along_axis(totals, picks, axis=1)
-        log_prob[np.arange(size) >= size - n_ended[:, None]] = -np.inf
-        self._log_prob[slots] = log_prob
+    def take(self, step: _Step) -> list[Found]:
+        """What a step has made of the beams; gives back the tasks that this has done."""
+        picks = step.picks()
+        # Those that were found to be done while the step was under way have left.
+        current = self.in_use[step.slots] & (self._number[step.slots] == step.numbers)
+        slots = step.slots[current]
+        ids, parents, log_probs = (part[current] for part in picks)
         self._n_tokens[slots] += 1
-        self._tokens[slots, self._n_tokens[slots]] = np.take_along_axis(ids, picks, axis=1)
-        if size > 1:
-            parents = (picks // size)[:, :, None]
-            self._origins[slots] = np.take_along_axis(self._origins[slots], parents, axis=1)
+        n_tokens = self._n_tokens[slots]
+        self._ids[n_tokens, slots] = ids
+        self._parents[n_tokens, slots] = parents
+        ended = (ids == END) & (log_probs > -np.inf)
+        alpha = self._beam.length_penalty
+        if ended.any():
+            ends = np.where(ended, log_probs, -np.inf)
+            self._ended.add(slots, _Hypotheses.of_beams(ends, n_tokens, alpha))
+        live = np.where(ended, -np.inf, log_probs)
+        best_to_come = live.max(1) / penalty(self._longest[slots], alpha)
+        is_settled = self._ended.nth_best(slots, self._beam.n_best) >= best_to_come
+        done = is_settled | (n_tokens >= self._longest[slots])
+        if not done.any():
+            return []
+        return self._finished(slots[done], _Hypotheses.of_beams(live[done], n_tokens[done], alpha))
 
-    def _take_out_ended(self, slots: NDArray[np.int64]) -> None:
-        last = self._tokens[slots, self._n_tokens[slots]]
-        for place, beam in np.argwhere((last == END) & (self._log_prob[slots] > -np.inf)):
-            slot = slots[place]
-            ended = self._ended[slot]
-            ended.append(self._hypothesis(slot, beam, finished=True))
-            self._log_prob[slot, beam] = -np.inf
-            if len(ended) >= self._beam.n_best:
-                scores = sorted(hypothesis.score for hypothesis in ended)
-                self._to_beat[slot] = scores[-self._beam.n_best]
+    def _finished(self, slots: Places, cut: "_Hypotheses") -> list[Found]:
+        """Free the slots; the best that each came to, those that have not ended last."""
+        self.in_use[slots] = False
+        ended = self._ended.of(slots)
+        score, log_prob, n_tokens, beam = (
+            np.concatenate(parts, axis=1) for parts in zip(ended, cut, strict=True)
+        )
+        is_cut = np.arange(2 * self._beam.size) >= self._beam.size
+        is_there = log_prob > -np.inf
+        order = np.lexsort((-score, np.broadcast_to(is_cut, score.shape), ~is_there), axis=-1)
+        order = order[:, : self._beam.n_best]
+        place, rank = np.nonzero(np.take_along_axis(is_there, order, axis=1))
+        best = place, order[place, rank]
+        texts = self._texts(slots[place], n_tokens[best], beam[best])
+        found: list[Found] = [(int(number), []) for number in self._number[slots]]
+        numbers = (part.tolist() for part in (place, ~is_cut[best[1]], score[best], log_prob[best]))
+        for ids, number, finished, its_score, its_log_prob in zip(texts, *numbers, strict=True):
+            text = tuple(ids[:-1] if finished else ids)
+            found[number][1].append(Hypothesis(text, its_score, its_log_prob, finished))
+        return found
 
-    def _finish(self, slot: int) -> tuple[int, list[Hypothesis]]:
-        """Free a slot, and give the number of its task and the best that it came to."""
-        cut = np.flatnonzero(self._log_prob[slot] > -np.inf)
-        hypotheses = self._ended[slot] + [
-            self._hypothesis(slot, int(beam), finished=False) for beam in cut
-        ]
-        hypotheses.sort(key=lambda it: (it.finished, it.score), reverse=True)
-        self.in_use[slot] = False
-        return int(self._number[slot]), hypotheses[: self._beam.n_best]
+    def _texts(self, slot: Places, n_tokens: Places, beam: Places) -> list[list[int]]:
+        """All tokens of the hypotheses that had so many, in these beams of these slots."""
+        ids = np.zeros((len(slot), int(n_tokens.max(initial=0)) + 1), dtype=np.int32)
+        for position in range(ids.shape[1] - 1, 0, -1):
+            ids[:, position] = self._ids[position, slot, beam]
+            parent = self._parents[position, slot, beam]
+            beam = np.where(position <= n_tokens, parent, beam)
+        return [row[1 : n + 1] for row, n in zip(ids.tolist(), n_tokens.tolist(), strict=True)]
 
-    def _hypothesis(self, slot: int, beam: int, *, finished: bool) -> Hypothesis:
-        length = int(self._n_tokens[slot])
-        earlier = np.arange(1, length)
-        ids = self._tokens[slot, earlier, self._origins[slot, beam, 1:length]].tolist()
-        if not finished:
-            ids.append(int(self._tokens[slot, length, beam]))
-        log_probability = float(self._log_prob[slot, beam])
-        score = log_probability / penalty(float(length), self._beam.length_penalty)
-        return Hypothesis(tuple(ids), score, log_probability, finished)
+
+class _Hypotheses(NamedTuple):
+    """Up to K of every slot; where there is none, score and log_prob are -∞."""
+
+    score: NDArray[Any]  # float64
+    log_prob: NDArray[Any]  # float32
+    n_tokens: NDArray[Any]
+    beam: NDArray[Any]  # place in the beam when it had so many tokens
+
+    @classmethod
+    def none(cls, n_slots: int, size: int) -> "_Hypotheses":
+        nothing = np.full((n_slots, size), -np.inf)
+        numbers = np.zeros((n_slots, size), dtype=np.int64)
+        return cls(nothing, nothing.astype(np.float32), numbers, numbers.copy())
+
+    @classmethod
+    def of_beams(
+        cls, log_probs: NDArray[np.float32], n_tokens: Places, alpha: float
+    ) -> "_Hypotheses":
+        score = log_probs / penalty(n_tokens.astype(np.float64), alpha)[:, None]
+        beam = np.broadcast_to(np.arange(log_probs.shape[1]), log_probs.shape)
+        return cls(score, log_probs, np.broadcast_to(n_tokens[:, None], log_probs.shape), beam)
+
+    def of(self, slots: Places) -> "_Hypotheses":
+        return _Hypotheses(*(part[slots] for part in self))
+
+    def clear(self, slots: Sequence[int]) -> None:
+        self.score[slots] = self.log_prob[slots] = -np.inf
+
+    def add(self, slots: Places, others: "_Hypotheses") -> None:
+        """Those that there are go to free places, of which there are enough."""
+        is_new = others.log_prob > -np.inf
+        place, beam = np.nonzero(is_new)
+        n_before = (self.log_prob[slots] > -np.inf).sum(1)
+        to = n_before[place] + (is_new.cumsum(1) - 1)[place, beam]
+        for mine, theirs in zip(self, others, strict=True):
+            mine[slots[place], to] = theirs[place, beam]
+
+    def nth_best(self, slots: Places, n: int) -> NDArray[np.float64]:
+        """The score of the n-th best of every slot."""
+        return np.sort(self.score[slots], axis=1)[:, -n]

@@ -102,9 +102,7 @@ async def _work(desk: Desk, load: Load, fail: Callable[[Exception], None]) -> No
 
 def _engine(translator: Translator) -> str:
     """What searches; without a compiler that is silently the slower one."""
-    if translator.engine is None:
-        return "plain"
-    return "native int8" if translator.engine.eight_bits else "native float32"
+    return "plain" if translator.engine is None else translator.engine.name
 
 
 def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:

@@ -27,7 +27,7 @@ from allyouneed.inference import (
 )
 from allyouneed.inference.compilation import native_library
 from allyouneed.inference.engine import ROW
-from allyouneed.inference.engines import load_engine
+from allyouneed.inference.engines import gpu_engine, load_engine
 from allyouneed.inference.fast_engine import FastEngine
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.model import Transformer
@@ -66,7 +66,7 @@ def test_the_stored_bits_choose_the_engine_unless_the_user_does(
 
     translator = Translator.load(folder, "cpu", engine=engine)
 
-    assert translator.engine is not None
+    assert isinstance(translator.engine, FastEngine)
     assert translator.engine.eight_bits == eight_bits
 
 
@@ -195,6 +195,33 @@ def test_without_a_native_engine_the_plain_model_translates(
         Translator.load(folder, "cpu", engine="int8")
     with pytest.raises(ConfigError, match="engine 'quick' is not known"):
         Translator.load(folder, "cpu", engine="quick")
+    with pytest.raises(ConfigError, match="engine 'float16' is not for a CPU; use auto, float32"):
+        Translator.load(folder, "cpu", engine="float16")
+
+
+@needs_compiler
+def test_beams_that_are_too_wide_for_an_engine_are_left_to_the_plain_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translator = Translator.load(saved(tmp_path / "model", random_model(MODEL)), "cpu")
+    found = [translator.translate(["one"], strategy=BeamSearch(3))[0].tokens]
+    monkeypatch.setattr(FastEngine, "widest_beam", 2)
+    monkeypatch.setattr(FastEngine, "step", lambda *arguments: pytest.fail("it was asked to"))
+
+    found += [translator.translate(["one"], strategy=BeamSearch(3))[0].tokens]
+
+    assert found[0] == found[1]
+
+
+def test_where_there_is_no_gpu_its_engine_is_refused() -> None:
+    model = random_model(MODEL)
+
+    assert gpu_engine(model, "auto") is None
+    assert gpu_engine(model, "plain") is None
+    with pytest.raises(ConfigError, match="engine 'float16' cannot be used here: it needs"):
+        gpu_engine(model, "float16")
+    with pytest.raises(ConfigError, match="engine 'int8' is not for a GPU"):
+        gpu_engine(model, "int8")
 
 
 @needs_compiler

@@ -3,7 +3,7 @@
 import dataclasses
 import multiprocessing
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,11 @@ from native_models import CONFIG, WORTH_SHARING, engine_of, needs_compiler, rand
 from numpy.typing import NDArray
 
 from allyouneed.inference import BeamSearch, Greedy, Hypothesis, Limits, search
+from allyouneed.inference.beams import Beam, Picks, Task
 from allyouneed.inference.engine import ROW, Candidates, Ids
 from allyouneed.inference.fast_engine import FastEngine
-from allyouneed.inference.fast_search import Beam, Task, fast_search, refilling
+from allyouneed.inference.fast_search import fast_search, refilling
+from allyouneed.inference.host_beams import HostBeams
 from allyouneed.rows import one_sentence_a_row
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 
@@ -173,12 +175,14 @@ class _Counting:
 
     def __init__(self) -> None:
         self.rows_of_steps: list[int] = []
+        self.encoded_at_once: list[int] = []
         self._lengths: dict[int, int] = {}
 
     def reserve(self, n_slots: int, n_beams: int, longest_source: int, longest_target: int) -> None:
         assert n_beams == 1
 
     def encode(self, sources: Sequence[Ids], slots: Sequence[int]) -> None:
+        self.encoded_at_once.append(len(sources))
         self._lengths.update(zip(slots, (source[0] for source in sources), strict=True))
 
     def step(self, rows: NDArray[Any], origins: NDArray[np.int32], n_best: int) -> Candidates:
@@ -193,7 +197,7 @@ def test_the_batch_stays_full_while_sentences_wait() -> None:
     engine = _Counting()
     tasks = [Task([length], (), 50) for length in lengths]
 
-    found = dict(refilling(engine, tasks, Beam(1, 0.0), n_slots=2))
+    found = dict(refilling(HostBeams(engine), tasks, Beam(1, 0.0), n_slots=2))
 
     for place, length in enumerate(lengths):
         assert found[place][0].ids == tuple(range(10, 10 + length))
@@ -201,11 +205,82 @@ def test_the_batch_stays_full_while_sentences_wait() -> None:
     assert engine.rows_of_steps == [2] * 28 + [1] * 3
 
 
+class _Ahead(HostBeams):
+    """Beams that are a step ahead of those who take their picks, as on a GPU."""
+
+    ahead = 1
+    refill_share = 0.5
+
+    def reserve(self, n_slots: int, beam: Beam, tasks: Sequence[Task]) -> None:
+        longer = [dataclasses.replace(task, longest=task.longest + 1) for task in tasks]
+        super().reserve(n_slots, beam, longer)
+
+
+@needs_compiler
+def test_steps_ahead_change_nothing() -> None:
+    """What was begun for a sentence that is done by then is nothing to the next in its slot."""
+    engine = engine_of(random_model())
+    tasks = [Task(source, (), len(source) + 12) for source in sources(30)]
+
+    for beam in (Beam(4, 0.6, n_best=4), Beam(1, 0.0)):
+        one_by_one = dict(refilling(HostBeams(engine), tasks, beam, n_slots=5))
+        ahead = dict(refilling(_Ahead(engine), tasks, beam, n_slots=5))
+
+        assert ahead.keys() == one_by_one.keys()
+        assert_same(*([found[n] for n in range(30)] for found in (ahead, one_by_one)))
+
+
+def test_slots_are_refilled_together_where_that_is_asked_for() -> None:
+    lengths = [30, 3, 9, 9, 5, 5, 5, 5]
+    engine = _Counting()
+    tasks = [Task([length], (), 50) for length in lengths]
+
+    found = dict(refilling(_Ahead(engine), tasks, Beam(1, 0.0), n_slots=4))
+
+    for place, length in enumerate(lengths):
+        assert found[place][0].ids == tuple(range(10, 10 + length))
+    # The slot of the second is left free until those of the next two are.
+    assert engine.encoded_at_once == [4, 3, 1]
+
+
+class _Scripted(HostBeams):
+    """One slot, in which three hypotheses end one after the other."""
+
+    def __init__(self) -> None:
+        nothing = -np.inf
+        self._script = iter(
+            [
+                ([5, 6, END], [0, 0, 0], [-1.0, -2.0, -3.0]),
+                ([7, END, 0], [1, 0, 0], [-2.8, -2.6, nothing]),
+                ([END, 0, 0], [0, 0, 0], [-2.9, nothing, nothing]),
+            ]
+        )
+
+    def reserve(self, n_slots: int, beam: Beam, tasks: Sequence[Task]) -> None:
+        pass
+
+    def begin(self, tasks: Sequence[Task], slots: Sequence[int]) -> None:
+        pass
+
+    def advance(self, slots: NDArray[np.int64]) -> Callable[[], Picks]:
+        ids, parents, log_probs = map(np.array, next(self._script))
+        whole = ids[None].astype(np.int32), parents[None].astype(np.int32)
+        return lambda: Picks(*whole, log_probs[None].astype(np.float32))
+
+
+def test_what_ended_early_is_found_again_and_the_search_goes_on_for_all_that_are_wanted() -> None:
+    [(_, hypotheses)] = refilling(_Scripted(), [Task([9], (), 9)], Beam(3, 0.0, n_best=3), 1)
+
+    assert [it.ids for it in hypotheses] == [(5,), (6, 7), ()]
+    assert [it.score for it in hypotheses] == pytest.approx([-2.6, -2.9, -3.0])
+    assert all(it.finished for it in hypotheses)
+
+
 def test_no_more_source_tokens_are_taken_in_than_allowed() -> None:
     engine = _Counting()
     tasks = [Task([5] * length, (), 50) for length in (9, 4, 4, 4, 1)]
 
-    found = dict(refilling(engine, tasks, Beam(1, 0.0), n_slots=5, n_tokens=8))
+    found = dict(refilling(HostBeams(engine), tasks, Beam(1, 0.0), n_slots=5, n_tokens=8))
 
     assert sorted(found) == list(range(5))
     # One that is too long alone, then two of four, then the others.

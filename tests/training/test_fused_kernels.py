@@ -11,11 +11,11 @@ from torch.testing import assert_close
 pytest.importorskip("triton", reason="Triton is not made for this system")
 
 from allyouneed.data.batches import IGNORE
+from allyouneed.kernels.add_norm import Norm, add_norm, add_norm_backward
+from allyouneed.kernels.attention import Heads, Projected, attend, attend_backward_
+from allyouneed.kernels.embedding import embed, embed_backward_
 from allyouneed.rows import PADDING, Rows, visible, visible_so_far
-from allyouneed.training.fused.add_norm import Norm, add_norm, add_norm_backward
-from allyouneed.training.fused.attention import Heads, Projected, attend, attend_backward_
 from allyouneed.training.fused.cross_entropy import project_and_lose
-from allyouneed.training.fused.embedding import embed, embed_backward_
 from allyouneed.training.fused.relu import relu_backward_
 from allyouneed.training.loss import label_smoothed_loss
 

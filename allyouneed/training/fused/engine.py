@@ -7,9 +7,9 @@ from torch import Tensor
 
 from allyouneed.config import TrainingConfig
 from allyouneed.data.batches import Batch
+from allyouneed.kernels.graphs import Graphed
 from allyouneed.model.transformer import Transformer
 from allyouneed.training.distributed import Ranks
-from allyouneed.training.fused.graphs import Graphed
 from allyouneed.training.fused.transformer import FusedTransformer
 from allyouneed.training.loss import Loss
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from allyouneed.kernels.add_norm import Norm, add_norm, add_norm_backward
+from allyouneed.kernels.attention import Heads, Projected, attend, attend_backward_
 from allyouneed.model.attention import KeysValues, MultiHeadAttention
 from allyouneed.model.feed_forward import FeedForward
 from allyouneed.model.layers import AddNorm
 from allyouneed.rows import Rows
-from allyouneed.training.fused.add_norm import Norm, add_norm, add_norm_backward
-from allyouneed.training.fused.attention import Heads, Projected, attend, attend_backward_
 from allyouneed.training.fused.products import WorkingWeights, sum_gradient_, weight_gradient_
 from allyouneed.training.fused.relu import relu_backward_
 

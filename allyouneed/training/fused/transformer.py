@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from allyouneed.data.batches import Batch
+from allyouneed.kernels.embedding import embed, embed_backward_
 from allyouneed.model.attention import KeysValues
 from allyouneed.model.embedding import LearnedPositions
 from allyouneed.model.layers import DecoderLayer, EncoderLayer
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import Rows
 from allyouneed.training.fused.cross_entropy import project_and_lose
-from allyouneed.training.fused.embedding import embed, embed_backward_
 from allyouneed.training.fused.products import WorkingWeights, weight_gradient_
 from allyouneed.training.fused.sublayers import (
     Back,

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from allyouneed.training.fused.dropout import kept
+from allyouneed.kernels.dropout import kept
 
 TILE = 2048  # values of a program at a time
 WARPS = 2

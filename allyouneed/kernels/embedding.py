@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from allyouneed.training.fused.dropout import kept
+from allyouneed.kernels.dropout import kept
 
 
 @triton.jit

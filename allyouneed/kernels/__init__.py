@@ -1,0 +1,1 @@
+"""Triton kernels and CUDA graphs that training and decoding share."""
