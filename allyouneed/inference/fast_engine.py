@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allyouneed.config import ModelConfig
-from allyouneed.inference.compilation import native_library
+from allyouneed.inference.compilation import NoLibrary, native_library
 from allyouneed.inference.engine import Candidates, Ids
 from allyouneed.inference.host_beams import HostBeams
 from allyouneed.inference.layout import check_names, linears, norms
@@ -26,10 +26,13 @@ _NO_MEMORY = "there is not enough memory; translate fewer texts at once"
 _ENCODED_AT_ONCE = 250  # tokens: enough for fast products, few enough for the caches
 
 
-def can_run(config: ModelConfig) -> bool:
-    """Whether there is a native engine here that takes a model of this shape."""
+def hindrance(config: ModelConfig) -> str | None:
+    """Why there is no native engine here that takes a model of this shape; None if there is."""
     widths = (config.d_model, config.d_ff, config.d_k, config.d_v)
-    return not any(width % _MULTIPLE for width in widths) and native_library() is not None
+    if any(width % _MULTIPLE for width in widths):
+        return f"the model's widths {widths} are not all multiples of {_MULTIPLE}"
+    library = native_library()
+    return library.why if isinstance(library, NoLibrary) else None
 
 
 class FastEngine:
@@ -41,8 +44,8 @@ class FastEngine:
         self, config: ModelConfig, weights: Weights, *, eight_bits: bool, threads: int | None = None
     ) -> None:
         library = native_library()
-        if library is None:
-            raise RuntimeError("there is no native engine here; ask `can_run` first")
+        if isinstance(library, NoLibrary):
+            raise RuntimeError(f"there is no native engine here: {library.why}")
         self.lock = threading.Lock()
         self.config = config
         self.eight_bits = eight_bits
