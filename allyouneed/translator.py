@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from allyouneed.device import is_surely_cpu, pick_device
-from allyouneed.errors import DataError
+from allyouneed.errors import CheckpointError, DataError
 from allyouneed.inference.batches import by_length
 from allyouneed.inference.engines import gpu_engine, load_engine
 from allyouneed.inference.fast_search import fast_search
@@ -155,6 +155,11 @@ class Translator:
 
         parts = list(itertools.chain.from_iterable(divided))
         self._search(parts, strategy, limits, n_found, done)
+        if not all(part.hypotheses for part in parts):
+            raise CheckpointError(
+                "the model computes no numbers (NaN), so its weights are broken; take an earlier "
+                "checkpoint, or copy them anew"
+            )
         if alignments:
             self._align(parts)
         return [
