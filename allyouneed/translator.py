@@ -43,6 +43,8 @@ __all__ = [
     "Translator",
 ]
 
+_WIDEST_BEAM = 64  # in which the n best are looked for
+
 T = TypeVar("T")
 
 
@@ -160,6 +162,8 @@ class Translator:
                 "the model computes no numbers (NaN), so its weights are broken; take an earlier "
                 "checkpoint, or copy them anew"
             )
+        if n_best > 1 and isinstance(strategy, BeamSearch):
+            self._search_wider(parts, strategy, limits, n_best)
         if alignments:
             self._align(parts)
         return [
@@ -322,6 +326,21 @@ class Translator:
                 for part, hypotheses in zip(batch, found, strict=True):
                     part.hypotheses = hypotheses
                     done(part)
+
+    def _search_wider(
+        self, parts: Sequence[Part], strategy: BeamSearch, limits: Limits, n_best: int
+    ) -> None:
+        """Look on where a beam is full of one text in different pieces."""
+        size = strategy.size
+        while size < _WIDEST_BEAM and (
+            short := [part for part in parts if part.n_texts(self.tokenizer) < n_best]
+        ):
+            size = min(2 * size, _WIDEST_BEAM)
+            again = [Part(part.text, part.ids, part.prefix) for part in short]
+            wider = BeamSearch(size, strategy.length_penalty)
+            self._search(again, wider, limits, size, lambda part: None)
+            for part, found in zip(short, again, strict=True):
+                part.add(found.hypotheses)
 
     def _search_fast(
         self,
