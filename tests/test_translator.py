@@ -103,7 +103,7 @@ def test_alignments_of_parts_point_into_the_whole() -> None:
 
 
 def test_alignments_cost_nothing_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.inference.teacher_forcing.align", None)
+    monkeypatch.setattr("allyouneed.inference.teacher_forcing.alignment_weights", None)
 
     assert tiny_translator().translate(["one"])[0].alignment is None
 

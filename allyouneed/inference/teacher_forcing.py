@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from allyouneed.inference.translations import Alignment
+from allyouneed.inference.translations import Details, aligning_layer
 from allyouneed.model.attention import MultiHeadAttention, watching
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import Rows, one_sentence_a_row
@@ -30,27 +30,13 @@ def token_log_probs(
     return [row[: len(target) + 1] for row, target in zip(chosen, targets, strict=True)]
 
 
-def align(model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Alignment]:
-    """For each target token, in order: (the place of the source token it comes from, its own).
-
-    That is the source token, end mark aside, which the step that made the target token attended
-    to most.
-    """
-    return [
-        [(place, token) for token, place in enumerate(weights[:, :-1].argmax(-1).tolist())]
-        for weights in alignment_weights(model, sources, targets)
-    ]
-
-
 @torch.inference_mode()
 def alignment_weights(
     model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]
 ) -> list[Weights]:
     """How much the step that made each target token attended to each source token, (T, S + 1).
 
-    The last column is the end mark. It is the mean over the heads of the last decoder layer but
-    one: the layer in which encoder-decoder attention was found to come nearest to word alignment
-    (Garg et al., 2019).
+    The last column is the end mark. It is the mean over the heads of `aligning_layer`.
     """
     src, tgt = rows_of(model, sources, [[BEGIN, *target] for target in targets])
     heads = _aligning_heads(model)
@@ -60,19 +46,18 @@ def alignment_weights(
 
 
 @torch.inference_mode()
-def log_probs_and_weights(
-    model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]
-) -> list[tuple[list[float], Weights]]:
+def details(model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Details]:
     """`token_log_probs` and `alignment_weights` in one pass."""
     heads = _aligning_heads(model)
     with watching([heads]) as watched:
         log_probs = token_log_probs(model, sources, targets)
-    return list(zip(log_probs, _cut_to_size(watched[heads], sources, targets), strict=True))
+    weights = _cut_to_size(watched[heads], sources, targets)
+    return [Details(tuple(its), seen) for its, seen in zip(log_probs, weights, strict=True)]
 
 
 def _aligning_heads(model: Transformer) -> MultiHeadAttention:
     layers = list(model.decoder.layers)
-    heads = layers[max(0, len(layers) - 2)].get_submodule("memory_attention")
+    heads = layers[aligning_layer(len(layers))].get_submodule("memory_attention")
     assert isinstance(heads, MultiHeadAttention)
     return heads
 
