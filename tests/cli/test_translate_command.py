@@ -297,9 +297,11 @@ def test_weights_that_compute_nothing_are_refused(
     weights = made.model.state_dict()
     weights["decoder.layers.0.feed_forward.w_2.weight"][:] = value
     save_model(tmp_path / "broken", weights, made.tokenizer, made.manifest)
-    command = [*COMMAND, "--device", "cpu", "--engine", engine, "--model", tmp_path / "broken"]
+    command = [*COMMAND, "--device", "cpu", "--engine", engine, "--model", "broken"]
 
-    shown = subprocess.run([*command, "A dog."], check=False, capture_output=True, text=True)
+    shown = subprocess.run(
+        [*command, "A dog."], check=False, capture_output=True, text=True, cwd=tmp_path
+    )
 
     assert (shown.returncode, shown.stdout) == (2, "")
     assert shown.stderr.startswith("error: ")
