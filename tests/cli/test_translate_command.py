@@ -215,7 +215,7 @@ def test_an_interrupt_says_how_far_it_came_and_leaves_nothing(
 
 def test_a_reader_who_leaves_is_no_error_to_report(model_folder: Path) -> None:
     with subprocess.Popen(
-        [*COMMAND, "--model", str(model_folder), "one", "two"],
+        [*COMMAND, "--engine", "plain", "--model", str(model_folder), "one", "two"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
