@@ -35,7 +35,7 @@ def test_another_hypothesis_takes_the_place_of_the_best(open_page: OpenPage) -> 
 def test_alternatives_mark_where_they_differ(open_page: OpenPage) -> None:
     it = open_page()
     it.translate("Two dogs are playing with a red ball in the snow.")
-    best, other = it.page.locator("#hypotheses label").all()
+    best, other, *_ = it.page.locator("#hypotheses label").all()
     expect(best).to_contain_text("Zwei Hunde spielen im Schnee mit einem roten Ball.")
     expect(other).to_contain_text("Zwei Hunde spielen mit einem roten Ball im Schnee.")
 
