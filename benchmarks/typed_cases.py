@@ -36,7 +36,7 @@ def table(verdicts: Sequence[Verdict]) -> str:
 def failures(verdicts: Sequence[Verdict]) -> dict[str, str]:
     """What is wrong with each case that fails, and the translation it is wrong with."""
     return {
-        verdict.case.name: f"{'; '.join(verdict.faults)}: {verdict.translation[:200]}"
+        verdict.case.name: f"{'; '.join(verdict.faults)} → {verdict.translation[:200]}"
         for verdict in verdicts
         if verdict.faults
     }

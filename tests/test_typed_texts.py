@@ -33,9 +33,7 @@ def known_failures(model: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("model", "name"),
-    [
-        (model, case.name) for model in GENERAL for case in load_cases(CASES / f"{model}.yaml")
-    ],
+    [(model, case.name) for model in GENERAL for case in load_cases(CASES / f"{model}.yaml")],
 )
 def test_what_must_survive_does(model: str, name: str) -> None:
     verdict, known = verdicts(model)[name], known_failures(model).get(name)

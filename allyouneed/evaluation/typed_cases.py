@@ -43,7 +43,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        return f"{self.kind}: {self.source[:48]!r}"
+        return f"{self.kind} | {self.source[:48]}".replace("\n", "⏎")
 
 
 @dataclass(frozen=True)
@@ -98,19 +98,19 @@ def faults(case: Case, translation: str) -> Iterator[str]:
         return
     for text in case.keeps:
         if text not in translation:
-            yield f"loses {text!r}"
+            yield f"loses “{text}”"
     for words in case.says:
         if not any(word.casefold() in translation.casefold() for word in words.split("|")):
-            yield f"does not say {words!r}"
+            yield f"does not say “{words}”"
     if translation.count("\n") != case.source.count("\n"):
         yield "has more or fewer lines"
     least, most = (share * len(case.source) for share in case.length)
     if len(translation) < least - SLACK or not translation.strip():
-        yield f"is too short: {len(translation)} characters for {len(case.source)}"
+        yield f"is too short, {len(translation)} characters for {len(case.source)}"
     if len(translation) > most + SLACK:
-        yield f"is too long: {len(translation)} characters for {len(case.source)}"
+        yield f"is too long, {len(translation)} characters for {len(case.source)}"
     if case.ending == "same" and final_mark(translation) != final_mark(case.source):
-        yield f"ends in {final_mark(translation)!r}, not in {final_mark(case.source)!r}"
+        yield f"ends in “{final_mark(translation)}”, not in “{final_mark(case.source)}”"
     if repeated(translation) > 2 * repeated(case.source) + REPEATED:
         yield "says the same again and again"
     if not case.copy and _copies(case, translation):
