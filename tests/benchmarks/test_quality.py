@@ -53,7 +53,7 @@ def test_every_system_is_scored_and_drawn() -> None:
     assert "the first 2 lines" in table
     for score in wide["scores"]["numbers"].values():
         assert f"{score['value']:.2f}" in table
-        assert score["signature"] in table
+        assert table.count(score["signature"]) == 1
     assert len(Path("tiny-beam1.numbers.de").read_text(encoding="utf-8").splitlines()) == 2
     assert Path("speed.svg").exists()
 
@@ -89,7 +89,9 @@ def test_typed_text_is_counted_by_kind_and_failures_are_listed() -> None:
     assert "greetings                0 of 1      0%" in shown.stdout
     assert "odd                      1 of 1    100%" in shown.stdout
     assert "all                      1 of 2     50%" in shown.stdout
-    assert "greetings | one: loses “seven”" in Path("failures.yaml").read_text(encoding="utf-8")
+    failures = Path("failures.yaml").read_text(encoding="utf-8")
+    assert failures.startswith("greetings | one: loses “seven”")
+    assert "odd" not in failures
     odd = json.loads(Path("all.json").read_text(encoding="utf-8"))[1]
     assert odd == {"kind": "odd", "source": "?!", "translation": "?!", "faults": []}
 
