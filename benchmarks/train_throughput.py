@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +40,7 @@ from allyouneed.training.step import TrainStep
 Step = Callable[[Batch], Any]
 MULTIPLE = 8  # padded batches are made this much wider, so that compiled peers see fewer shapes
 RATE = 1e-4
+READY = "ready"
 
 
 class Result(NamedTuple):
@@ -240,6 +241,8 @@ def measure(system: str, model: ModelConfig, batch_tokens: int, steps: int, name
         step(batch).item()
     first = time.perf_counter() - start
     run(step, batches)  # so that all have met every shape: compiled it, found memory for it
+    print(READY, flush=True)
+    sys.stdin.readline()  # until nobody else uses the device
     seconds, loss = run(step, batches)
     n_src, n_tgt = (
         sum(counts)
@@ -301,24 +304,59 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=100 if on_gpu else 10)
     parser.add_argument("--device", default="cuda" if on_gpu else "cpu")
     parser.add_argument("--systems", nargs="+", choices=[*PEERS, *OURS], default=DEFAULT_SYSTEMS)
+    parser.add_argument(
+        "--ready-together",
+        action="store_true",
+        help="let the systems compile side by side, in less time and more memory",
+    )
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--one", choices=[*PEERS, *OURS], help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def measured_apart(arguments: argparse.Namespace, system: str) -> Result:
-    """In a process of its own: memory and compiled code of one say nothing of the next."""
-    sizes = itertools.chain.from_iterable(
-        (f"--{name.replace('_', '-')}", str(getattr(arguments, name)))
-        for name in ("model", "vocab_size", "batch_tokens", "steps", "device")
-    )
-    command = [sys.executable, __file__, "--one", system, *sizes]
-    # Peers meet another shape with every batch; without this their memory falls to pieces.
-    environment = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
-    result = Result(**json.loads(done.stdout.splitlines()[-1]))
-    print(result, file=sys.stderr)
-    return result
+class Apart:
+    """A process of its own: memory and compiled code of one system say nothing of the next."""
+
+    def __init__(self, arguments: argparse.Namespace, system: str) -> None:
+        sizes = itertools.chain.from_iterable(
+            (f"--{name.replace('_', '-')}", str(getattr(arguments, name)))
+            for name in ("model", "vocab_size", "batch_tokens", "steps", "device")
+        )
+        # Peers meet another shape with every batch; without this their memory falls to pieces.
+        environment = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "--one", system, *sizes],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+        )  # fmt: skip
+
+    def wait_until_ready(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.strip() == READY:
+                return
+        raise SystemExit("a system ended before it was ready")
+
+    def result(self) -> Result:
+        """Time the steps now."""
+        answer, _ = self._process.communicate("go\n")
+        result = Result(**json.loads(answer.splitlines()[-1]))
+        print(result, file=sys.stderr)
+        return result
+
+
+def measured(arguments: argparse.Namespace) -> Iterator[Result]:
+    """All systems, timed one after another."""
+    if not arguments.ready_together:
+        for system in arguments.systems:
+            process = Apart(arguments, system)
+            process.wait_until_ready()
+            yield process.result()
+        return
+    processes = [Apart(arguments, system) for system in arguments.systems]
+    for process in processes:
+        process.wait_until_ready()
+    for process in processes:
+        yield process.result()
 
 
 def main() -> None:
@@ -330,7 +368,7 @@ def main() -> None:
         )
         print(json.dumps(result._asdict()))
         return
-    results = [measured_apart(arguments, system) for system in arguments.systems]
+    results = list(measured(arguments))
     device = torch.cuda.get_device_name() if arguments.device == "cuda" else "CPU"
     show(results, f"{arguments.model} model on {device}, torch {torch.__version__}")
     if arguments.json:

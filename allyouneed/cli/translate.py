@@ -18,6 +18,7 @@ from allyouneed.cli.live_input import windows_of_lines
 from allyouneed.cli.translation_format import Format
 from allyouneed.config import DecodingConfig
 from allyouneed.data.corpus import COMPRESSIONS, LineFile
+from allyouneed.device import is_surely_cpu, pick_device
 from allyouneed.errors import DataError
 from allyouneed.inference.engines import ENGINES
 
@@ -28,7 +29,9 @@ if TYPE_CHECKING:  # torch takes seconds to load, and `--help` does without
 FILE = click.Path(path_type=Path)
 AT_LEAST_ONE = click.IntRange(min=1)
 BEAM_SIZE = click.IntRange(1, 256)  # wider ones only cost time
-WINDOW = 1000  # lines that are sorted by length and translated together
+# Lines that are sorted by length and translated together.
+WINDOW = 1000
+WINDOW_OF_GPU = 32_000  # which has hundreds of them in its batch
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,9 @@ def translate(
     from allyouneed.models import choose_model
     from allyouneed.translator import Translator
 
-    windows = _Windows(_document_windows(texts, files) if document else _windows(texts, files))
+    windows = _Windows(
+        _document_windows(texts, files) if document else _windows(texts, files, _window(device))
+    )
     folder = choose_model(source, target, windows.sample) if model is None else model
     threads = threads or threads_from_environment()
     translator = Translator.load(folder, device, engine=engine, threads=threads)
@@ -227,13 +232,18 @@ def _check_languages(translator: "Translator", source: str | None, target: str |
         )
 
 
-def _windows(texts: Sequence[str], files: Sequence[LineFile]) -> Iterator[list[str]]:
+def _window(device: str) -> int:
+    on_cpu = is_surely_cpu(device) or pick_device(device).type == "cpu"
+    return WINDOW if on_cpu else WINDOW_OF_GPU
+
+
+def _windows(texts: Sequence[str], files: Sequence[LineFile], size: int) -> Iterator[list[str]]:
     if texts:
         yield list(texts)
     elif not files:
-        yield from windows_of_lines(sys.stdin.buffer, WINDOW)
+        yield from windows_of_lines(sys.stdin.buffer, size)
     lines = itertools.chain.from_iterable(files)
-    while window := list(itertools.islice(lines, WINDOW)):
+    while window := list(itertools.islice(lines, size)):
         yield window
 
 
