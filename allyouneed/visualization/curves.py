@@ -1,75 +1,78 @@
-"""Learning curves: a run's log as one picture."""
+"""Learning curves: a run's log, or those of several runs, as one picture."""
 
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, NamedTuple
 
-from allyouneed.atomic import new_file
-from allyouneed.errors import ConfigError, DataError, MissingExtraError
+from allyouneed.errors import DataError
+from allyouneed.visualization.drawing import HEAD_COLOURS
+from allyouneed.visualization.panels import (
+    Curve,
+    Panel,
+    check_picture,
+    figure_of_curves,
+    save_figure,
+)
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-# Okabe and Ito's palette: distinct to every kind of colour vision, and on paper.
-BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-INK, PALE = "#333333", "#DDDDDD"
+BLUE, ORANGE, GREEN, PURPLE = HEAD_COLOURS[:4]
 
 Record = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One line of a panel, with the points the log holds for it."""
+class Log(NamedTuple):
+    """What a run has reported, each step once and in order."""
 
-    label: str
-    colour: str
-    steps: list[int]
-    values: list[float]
-    number: str = ".2f"  # how its last value is written
-    marker: str = ""
-
-
-@dataclass(frozen=True)
-class Panel:
-    title: str
-    curves: tuple[Curve, ...]
-    logarithmic: bool = False
+    steps: list[Record]
+    validations: list[Record]
+    finishes: list[Record]  # one at most, unless the run was made longer
 
 
 def draw_curves(log: Path, picture: Path) -> None:
     """Draw losses, perplexity, BLEU and rate of a `log.jsonl` into a PNG or SVG file."""
-    kind = picture.suffix.lower().removeprefix(".")
-    if kind not in ("png", "svg"):
-        raise ConfigError(f"{picture}: pictures are .png or .svg, not {picture.suffix!r}")
-    steps, validations = read_log(log)
-    panels = _panels(steps, validations)
+    check_picture(picture)
+    found = read_log(log)
+    panels = _panels(found.steps, found.validations)
     if not panels:
         raise DataError(f"{log}: holds no training steps; is it the log.jsonl of a run?")
-    figure = _figure(_title(log, steps, validations), panels)
-    try:
-        with new_file(picture) as unfinished:
-            figure.savefig(unfinished, format=kind, dpi=150)
-    except OSError as error:
-        raise DataError(f"{picture}: cannot be written: {error.strerror}") from None
+    title = _title(log, found.steps, found.validations)
+    save_figure(figure_of_curves(title, panels, "step"), picture)
 
 
-def read_log(log: Path) -> tuple[list[Record], list[Record]]:
-    """The training steps and the validations, each once and in order."""
+def compare_runs(
+    logs: Mapping[str, Path], picture: Path, title: str, against: Literal["step", "time"]
+) -> None:
+    """Draw validation BLEU of several runs over time, or with the losses over the steps.
+
+    Where a run has finished, the last point is that of its averaged model.
+    """
+    check_picture(picture)
+    read = {name: read_log(log) for name, log in logs.items()}
+    panels = [_bleu_of_runs(read, against)]
+    if against == "step":
+        panels += [_losses_of_runs(read, "validation"), _losses_of_runs(read, "training")]
+    panels = [panel for panel in panels if any(curve.x for curve in panel.curves)]
+    if not panels:
+        raise DataError(
+            f"{', '.join(map(str, logs.values()))}: hold nothing to draw; name the log.jsonl of "
+            "runs with validations"
+        )
+    across = "step" if against == "step" else "minutes of training"
+    save_figure(figure_of_curves(title, panels, across), picture)
+
+
+def read_log(log: Path) -> Log:
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError as error:
         raise DataError(f"{log}: cannot be read: {error.strerror}") from None
-    found: dict[str, dict[int, Record]] = {"step": {}, "validation": {}}
+    found: dict[str, dict[int, Record]] = {"step": {}, "validation": {}, "finish": {}}
     for line in lines:
         record = _parse(line)
         if record.get("event") in found and isinstance(record.get("step"), int):
             found[record["event"]][record["step"]] = record  # a resumed run says a step again
-    steps, validations = ([by_step[step] for step in sorted(by_step)] for by_step in found.values())
-    return steps, validations
+    return Log(*([by_step[step] for step in sorted(by_step)] for by_step in found.values()))
 
 
 def _parse(line: str) -> Record:
@@ -81,13 +84,25 @@ def _parse(line: str) -> Record:
     return record if isinstance(record, dict) else {}
 
 
-def _curve(label: str, colour: str, records: Iterable[Record], key: str, **style: Any) -> Curve:
+def _curve(
+    label: str,
+    colour: str,
+    records: Iterable[Record],
+    key: str,
+    against: Literal["step", "time"] = "step",
+    **style: Any,
+) -> Curve:
     points = [
-        (record["step"], record[key])
+        (record[against], record[key])
         for record in records
-        if isinstance(record.get(key), (int, float)) and math.isfinite(record[key])
+        if _is_number(record.get(against)) and _is_number(record.get(key))
     ]
-    return Curve(label, colour, [step for step, _ in points], [y for _, y in points], **style)
+    scale = 60 if against == "time" else 1  # seconds are logged, minutes are drawn
+    return Curve(label, colour, [x / scale for x, _ in points], [y for _, y in points], **style)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _panels(steps: list[Record], validations: list[Record]) -> list[Panel]:
@@ -112,69 +127,39 @@ def _panels(steps: list[Record], validations: list[Record]) -> list[Panel]:
         ),
         Panel("learning rate", (rate,)),
     ]
-    return [panel for panel in panels if any(curve.steps for curve in panel.curves)]
+    return [panel for panel in panels if any(curve.x for curve in panel.curves)]
+
+
+def _bleu_of_runs(logs: Mapping[str, Log], against: Literal["step", "time"]) -> Panel:
+    curves = (
+        _curve(
+            name, _colour(number), [*log.validations, *log.finishes[-1:]], "bleu", against,
+            number=".1f", marker="o",
+        )
+        for number, (name, log) in enumerate(logs.items())
+    )  # fmt: skip
+    return Panel("validation BLEU", tuple(curves))
+
+
+def _losses_of_runs(logs: Mapping[str, Log], kind: Literal["training", "validation"]) -> Panel:
+    curves = (
+        _curve(name, _colour(number), log.steps, "nll")
+        if kind == "training"
+        else _curve(name, _colour(number), log.validations, "loss", marker="o")
+        for number, (name, log) in enumerate(logs.items())
+    )
+    return Panel(f"{kind} loss, nats a token", tuple(curves))
+
+
+def _colour(number: int) -> str:
+    return HEAD_COLOURS[number % len(HEAD_COLOURS)]
 
 
 def _title(log: Path, steps: list[Record], validations: list[Record]) -> str:
     last = max(record["step"] for record in (*steps, *validations))
     title = f"{log.resolve().parent.name}: {last:,} steps"
     bleu = _curve("", "", validations, "bleu")
-    if bleu.values:
-        best, step = max(zip(bleu.values, bleu.steps, strict=True))
-        title += f", best BLEU {best:.1f} at step {step:,}"
+    if bleu.y:
+        best, step = max(zip(bleu.y, bleu.x, strict=True))
+        title += f", best BLEU {best:.1f} at step {step:,.0f}"
     return title
-
-
-def _figure(title: str, panels: list[Panel]) -> "Figure":
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plots", "drawing learning curves") from None
-
-    n_columns = 2 if len(panels) == 4 else 1
-    n_rows = len(panels) // n_columns
-    size = (5.5 * n_columns, 3.0 * n_rows + 0.6)
-    # A Figure of our own, not pyplot's, leaves the caller's global state and backend alone.
-    figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
-    figure.suptitle(title, x=0.02, ha="left", fontsize=13, fontweight="bold", color=INK)
-    axes = figure.subplots(n_rows, n_columns, sharex=True, squeeze=False)
-    for panel, ax in zip(panels, axes.flat, strict=True):
-        _draw(panel, ax)
-    for ax in axes[-1]:
-        ax.set_xlabel("step", fontsize=9, color=INK)
-        ax.xaxis.set_major_formatter("{x:,.0f}")
-    return figure
-
-
-def _draw(panel: Panel, ax: "Axes") -> None:
-    ax.set_title(panel.title, loc="left", fontsize=10, color=INK)
-    ax.grid(color=PALE, linewidth=0.6)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color(PALE)
-    ax.margins(x=0.02)
-    ax.tick_params(color=PALE, labelcolor=INK, labelsize=8)
-    if panel.logarithmic:
-        _set_log_scale(ax)
-    curves = sorted((curve for curve in panel.curves if curve.steps), key=lambda c: c.values[-1])
-    for curve in curves:
-        ax.plot(
-            curve.steps, curve.values, color=curve.colour, linewidth=1.3,
-            marker=curve.marker, markersize=3,
-        )  # fmt: skip
-        # Of two labels that could meet, the lower one hangs and the upper one stands.
-        aligned = "center" if len(curves) == 1 else "top" if curve is curves[0] else "bottom"
-        ax.annotate(
-            f"{curve.label} {curve.values[-1]:{curve.number}}".strip(),
-            (curve.steps[-1], curve.values[-1]), xytext=(6, 0), textcoords="offset points",
-            va=aligned, fontsize=9, color=curve.colour,
-        )  # fmt: skip
-
-
-def _set_log_scale(ax: "Axes") -> None:
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    ax.set_yscale("log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter("{x:g}")  # 20, not 2 × 10¹

@@ -37,7 +37,7 @@ def svg_text(log: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_later_line_of_a_repeated_step_wins(tmp_path: Path) -> None:
     log = write_log(tmp_path, step(50, 5.0), step(100, 4.0), step(50, 4.9), validation(50, 1.0))
 
-    steps, validations = read_log(log)
+    steps, validations, _ = read_log(log)
 
     assert [(record["step"], record["loss"]) for record in steps] == [(50, 4.9), (100, 4.0)]
     assert [record["bleu"] for record in validations] == [1.0]
@@ -47,7 +47,7 @@ def test_torn_lines_and_other_events_are_skipped(tmp_path: Path) -> None:
     torn = '{"event": "st'
     log = write_log(tmp_path, '{"event": "start"}', torn + step(1), step(2), "7", "", torn)
 
-    steps, validations = read_log(log)
+    steps, validations, _ = read_log(log)
 
     assert [record["step"] for record in steps] == [2]
     assert validations == []
