@@ -21,7 +21,7 @@ def read(engine: FastEngine, sources: Sequence[Ids], targets: Sequence[Ids]) -> 
     for place, source in enumerate(sources):
         places_of.setdefault(tuple(source), []).append(place)
     groups = list(places_of.items())
-    lengths = [sum(len(targets[place]) + 1 for place in places) for _, places in groups]
+    lengths = [sum(1 + len(targets[place]) for place in places) for _, places in groups]
     found: dict[int, Details] = {}
     with engine.lock:
         for chunk in chunks(lengths):
@@ -39,14 +39,13 @@ def _read_together(
         len(groups), n_beams, 1 + max(len(source) for source, _ in groups), longest_target
     )
     engine.encode([source for source, _ in groups], range(len(groups)))
+    steps = {place: _steps(engine, targets[place]) for _, places in groups for place in places}
     rows = np.array(
         [
             (slot, beam, position, token, following, True)
             for slot, (_, places) in enumerate(groups)
             for beam, place in enumerate(places)
-            for position, (token, following) in enumerate(
-                itertools.pairwise((BEGIN, *targets[place], END))
-            )
+            for position, (token, following) in enumerate(steps[place])
         ],
         dtype=ROW,
     )
@@ -57,10 +56,16 @@ def _read_together(
     found, first = {}, 0
     for source, places in groups:
         for place in places:
-            end = first + len(targets[place])  # the row that the end mark follows
+            end = first + len(steps[place])
             found[place] = Details(
-                tuple(log_probs[first : end + 1].tolist()),
-                attention[first:end, : len(source) + 1],
+                tuple(log_probs[first:end].tolist()),
+                attention[first : first + len(targets[place]), : len(source) + 1],
             )
-            first = end + 1
+            first = end
     return found
+
+
+def _steps(engine: FastEngine, target: Ids) -> list[tuple[int, int]]:
+    """Each token and the one that follows it, as far as the model knows positions."""
+    steps = list(itertools.pairwise((BEGIN, *target, END)))
+    return steps[: engine.config.max_length]

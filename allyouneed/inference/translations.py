@@ -101,5 +101,5 @@ class Score:
 class Details:
     """What the model thought of each token of a hypothesis."""
 
-    token_log_probabilities: tuple[float, ...]  # the end mark's comes last
+    token_log_probabilities: tuple[float, ...]  # the end mark's comes last, if it had a place
     attention: Weights  # (T, S + 1): from each token to the source's; the end mark's comes last

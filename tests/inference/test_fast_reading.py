@@ -65,6 +65,20 @@ def test_eight_bits_find_the_probability_of_their_own_search() -> None:
         )
 
 
+def test_what_was_cut_at_the_last_position_has_no_end_mark() -> None:
+    model = random_model(dataclasses.replace(LEARNED, max_positions=12))
+    texts, cut = [[5, 6, 7], [8, 9]], [sources(1, 40)[0][:12], [10] * 12]
+
+    found = read(engine_of(model), texts, cut)
+
+    for ours, theirs in zip(found, details(model, texts, cut), strict=True):
+        assert len(ours.token_log_probabilities) == len(ours.attention) == 12
+        assert ours.token_log_probabilities == pytest.approx(
+            theirs.token_log_probabilities, abs=1e-4
+        )
+        np.testing.assert_allclose(ours.attention, theirs.attention, atol=1e-5)
+
+
 def test_a_search_after_it_is_as_before() -> None:
     engine, texts = engine_of(random_model()), sources(4)
 
