@@ -15,7 +15,9 @@ from allyouneed.inference.translations import Details, aligning_layer
 from allyouneed.text.tokenizer import BEGIN, END
 
 
-def read(engine: FastEngine, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Details]:
+def fast_details(
+    engine: FastEngine, sources: Sequence[Ids], targets: Sequence[Ids]
+) -> list[Details]:
     """How probable every token was, and what it attended to."""
     places_of: dict[Ids, list[int]] = {}
     for place, source in enumerate(sources):

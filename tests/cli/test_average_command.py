@@ -11,7 +11,7 @@ from allyouneed.cli.average import average
 from allyouneed.errors import CheckpointError
 from allyouneed.models import find_model
 
-SHIPPED = "multi30k-en-de"
+SHIPPED = "en-de"
 
 
 def run(*arguments: object) -> Result:

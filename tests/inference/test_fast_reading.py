@@ -16,7 +16,7 @@ from native_models import (
 from allyouneed.config import ModelConfig
 from allyouneed.inference import BeamSearch, Limits
 from allyouneed.inference.engine import Ids
-from allyouneed.inference.fast_reading import read
+from allyouneed.inference.fast_reading import fast_details
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.inference.teacher_forcing import details
 
@@ -41,7 +41,7 @@ def test_it_is_what_the_plain_model_makes_of_them(config: ModelConfig) -> None:
     model = random_model(config)
     texts, translations = pairs(config.vocab_size)
 
-    found = read(engine_of(model), texts, translations)
+    found = fast_details(engine_of(model), texts, translations)
 
     for ours, theirs in zip(found, details(model, texts, translations), strict=True):
         assert ours.token_log_probabilities == pytest.approx(
@@ -56,7 +56,7 @@ def test_eight_bits_find_the_probability_of_their_own_search() -> None:
     searched = dict(fast_search(engine, texts, BeamSearch(3), Limits(10), 3, [()] * 8, 500))
     hypotheses = [(text, it) for place, text in enumerate(texts) for it in searched[place]]
 
-    found = read(engine, [text for text, _ in hypotheses], [it.ids for _, it in hypotheses])
+    found = fast_details(engine, [text for text, _ in hypotheses], [it.ids for _, it in hypotheses])
 
     for (_, hypothesis), its in zip(hypotheses, found, strict=True):
         n_tokens = hypothesis.length  # without the end mark's, where there was none
@@ -69,7 +69,7 @@ def test_what_was_cut_at_the_last_position_has_no_end_mark() -> None:
     model = random_model(dataclasses.replace(LEARNED, max_positions=12))
     texts, cut = [[5, 6, 7], [8, 9]], [sources(1, 40)[0][:12], [10] * 12]
 
-    found = read(engine_of(model), texts, cut)
+    found = fast_details(engine_of(model), texts, cut)
 
     for ours, theirs in zip(found, details(model, texts, cut), strict=True):
         assert len(ours.token_log_probabilities) == len(ours.attention) == 12
@@ -86,7 +86,7 @@ def test_a_search_after_it_is_as_before() -> None:
         return dict(fast_search(engine, texts, BeamSearch(3), Limits(10), 2, [()] * 4, 500))
 
     before = searched()
-    read(engine, texts, texts)
+    fast_details(engine, texts, texts)
 
     assert searched() == before
-    assert read(engine, [], []) == []
+    assert fast_details(engine, [], []) == []
