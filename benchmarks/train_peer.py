@@ -30,6 +30,7 @@ from allyouneed.training.feeding import ahead
 from allyouneed.training.optimizer import rate, set_rate
 
 COOLDOWN = 0.35  # of the time
+UNTIL_TIME_IS_OVER = 10**9
 BATCH_TOKENS = 16_000  # source tokens that are translated at once
 EXTRA_TOKENS = 50
 LENGTH_PENALTY = 0.48  # grows like the paper's α = 0.6 at 20 tokens
@@ -71,7 +72,9 @@ def main() -> None:
     run = load_run(options.run)
     prepared = Path(run.folder) / "data"
     tokenizer = Tokenizer.load(prepared / TOKENIZER_FILE)
-    training = dataclasses.replace(run.training, batching="padded", cooldown_steps=0)
+    training = dataclasses.replace(
+        run.training, batching="padded", steps=UNTIL_TIME_IS_OVER, cooldown_steps=0
+    )
     stream = Batches(PreparedData.open(prepared), training).starting_at(Position())
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = Marian(dataclasses.replace(run.model, vocab_size=len(tokenizer))).to(device).train()
