@@ -102,7 +102,10 @@ def load_model(folder: Path, device: torch.device | str = "cpu") -> LoadedModel:
 def load_weights(folder: Path) -> dict[str, Tensor]:
     """All weights in float32, however they are stored."""
     weights = Weights.open(folder / WEIGHTS)
-    return {name: torch.tensor(weights.floats(name)) for name in weights.names}
+    try:
+        return {name: torch.tensor(weights.floats(name)) for name in weights.names}
+    except CheckpointError as error:
+        raise CheckpointError(f"{folder}: {error}") from None
 
 
 def _in_eight_bits(name: str, tensor: Tensor) -> dict[str, Tensor]:
