@@ -5,7 +5,8 @@
 #
 # The corpora that runs/en-de-base.yaml names lie in data/en-de. What was made before is used again,
 # and training that was interrupted goes on. Further arguments (--set training.steps=100) go to the
-# commands that read a run file; TYPED_PAIRS how many pairs of typed text are made.
+# commands that read a run file. TYPED_PAIRS sets how many pairs of typed text are made, and PYTHON
+# what runs it all.
 set -euo pipefail
 
 direction=${1-}
@@ -18,12 +19,13 @@ source=${direction%-*} target=${direction#*-}
 runs=$(dirname "$0")
 train=data/en-de/train dev=data/en-de/dev/newstest2013
 
-allyouneed() { python -m allyouneed "$@"; }
+python=${PYTHON-python}
+allyouneed() { "$python" -m allyouneed "$@"; }
 step() { echo "== $*" >&2; }
 
 step "Text as people type it"
 for way in en-de de-en; do
-  python "$runs/typed_text.py" "$way" --pairs "${TYPED_PAIRS-150000}" --output work/typed \
+  "$python" "$runs/typed_text.py" "$way" --pairs "${TYPED_PAIRS-150000}" --output work/typed \
     $train/{tatoeba,newstest2008-2012,bcontrast,debian_www}.LANG.xz
 done
 

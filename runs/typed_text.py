@@ -28,6 +28,7 @@ EMOJI = (
     *("🐱", "🚗", "✈️", "📧", "📞", "💡"),
 )
 Pair = tuple[str, str]
+Change = Callable[[random.Random, str, str], Pair]
 
 
 def lower_case(_rng: random.Random, source: str, target: str) -> Pair:
@@ -61,7 +62,7 @@ def in_quotes(_rng: random.Random, source: str, target: str) -> Pair:
 
 
 def with_typos(rng: random.Random, source: str, target: str) -> Pair:
-    """One slip of the fingers in every 25 characters, at least one."""
+    """A slip of the fingers for every 25 characters and one more, where they hit two letters."""
     letters = list(source)
     for _ in range(1 + len(letters) // 25):
         at = rng.randrange(1, max(2, len(letters) - 1))
@@ -79,7 +80,7 @@ def with_typos(rng: random.Random, source: str, target: str) -> Pair:
     return "".join(letters), target
 
 
-CHANGES: dict[Callable[[random.Random, str, str], Pair], int] = {
+CHANGES: dict[Change, int] = {
     lower_case: 3,
     lower_case_without_stop: 4,
     capitals: 3,
