@@ -67,7 +67,8 @@ def describe(event: Event) -> str | None:
             going_on = f", going on after step {event.step:,}" if event.step else ""
             return (
                 f"{event.n_parameters / 1e6:.1f} M parameters, {event.n_pairs:,} pairs, "
-                f"{event.device}, {event.precision}{going_on}{_rate_warning(event)}"
+                f"{event.device}, {event.precision}, rate up to {event.peak_rate:.1e}{going_on}"
+                f"{_rate_warning(event)}"
             )
         case Stepped():
             return (
