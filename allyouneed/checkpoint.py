@@ -106,11 +106,11 @@ def load_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def _in_eight_bits(name: str, tensor: Tensor) -> dict[str, Tensor]:
-    """A matrix as int8 with a scale a row; vectors, which are few, as they are."""
+    """A matrix as int8 with a scale a row; scales and vectors in half precision."""
     if tensor.ndim < 2:
-        return {name: tensor.float().contiguous()}
+        return {name: tensor.half().contiguous()}
     rows, scale = in_eight_bits(tensor.float().numpy())
-    return {name: torch.from_numpy(rows), name + SCALE: torch.from_numpy(scale)}
+    return {name: torch.from_numpy(rows), name + SCALE: torch.from_numpy(scale).half()}
 
 
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:

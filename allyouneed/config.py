@@ -214,6 +214,7 @@ class DecodingConfig:
     beam_size: int = 4
     length_penalty: float = 0.6  # α of ((5 + |Y|) / 6)^α
     max_extra_tokens: int = 50  # the output may be this much longer than the input
+    lower_capitals: bool = False  # read TEXT LIKE THIS in lower case, and write it in capitals
 
     def __post_init__(self) -> None:
         _positive(self, "beam_size", "max_extra_tokens")

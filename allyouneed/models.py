@@ -8,6 +8,7 @@ from allyouneed.manifest import CONFIG, load_manifest
 from allyouneed.text.language import recognise
 
 PRETRAINED = Path(__file__).parent / "pretrained"
+_FIRST = "en-de"  # of the shipped models, where none is named
 
 
 def shipped_models() -> list[str]:
@@ -19,7 +20,7 @@ def find_model(model: str | Path | None = None) -> Path:
     """The folder of a model: `model` itself, or the shipped one of that name."""
     names = shipped_models()
     if model is None and names:
-        return PRETRAINED / names[0]
+        return PRETRAINED / min(names, key=lambda name: (name != _FIRST, name))
     if model is not None and Path(model).is_dir():
         return Path(model)
     if model in names:

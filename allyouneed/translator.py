@@ -20,11 +20,12 @@ from allyouneed.inference.engines import gpu_engine, load_engine
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.inference.hypotheses import penalty
 from allyouneed.inference.limits import Limits
-from allyouneed.inference.parts import Part, joined
+from allyouneed.inference.parts import Part, in_capitals, joined
 from allyouneed.inference.strategies import BeamSearch, Greedy, Strategy
 from allyouneed.inference.translations import Candidate, Details, Score, Translation
 from allyouneed.manifest import TOKENIZER, Manifest, load_manifest
 from allyouneed.models import find_model
+from allyouneed.text.capitals import are_capitals
 from allyouneed.text.normalize import normalize
 from allyouneed.text.sentences import Document, split_to_fit
 from allyouneed.text.tokenizer import END, Tokenizer
@@ -138,11 +139,16 @@ class Translator:
         if n_best > 1 and isinstance(strategy, BeamSearch):
             # Some of the beam may be one text in different pieces: see whether there are others.
             n_found = max(n_best, strategy.size)
+        capitals = [decoding.lower_capitals and are_capitals(text) for text in texts]
+        read = [
+            text.capitalize() if lowered else text
+            for text, lowered in zip(texts, capitals, strict=True)
+        ]
         prefix_ids = self.tokenizer.encode_batch(prefixes or [""] * len(texts))
         divided = [
             self._divide(number, *text)
             for number, text in enumerate(
-                zip(texts, self.tokenizer.encode_batch(texts), prefix_ids, strict=True)
+                zip(read, self.tokenizer.encode_batch(read), prefix_ids, strict=True)
             )
         ]
         parts_to_do = [len(parts) for parts in divided]
@@ -157,9 +163,13 @@ class Translator:
         self._search(parts, strategy, limits, n_found, done)
         if alignments:
             self._align(parts)
-        return [
+        translations = [
             joined(text, parts, self.tokenizer, strategy, n_best, alignments, self._attention)
             for text, parts in zip(texts, divided, strict=True)
+        ]
+        return [
+            in_capitals(translation, self._attention) if lowered else translation
+            for translation, lowered in zip(translations, capitals, strict=True)
         ]
 
     def stream(

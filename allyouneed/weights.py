@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from allyouneed.errors import CheckpointError
 
 SCALE = ".scale"  # after the name of a matrix that is stored in eight bits
+SMALLEST_SCALE = 1e-6  # below it half precision has few digits
 
 Floats = NDArray[np.float32]
 
@@ -96,9 +97,13 @@ class Weights:
 
 
 def in_eight_bits(matrix: Floats) -> tuple[NDArray[np.int8], Floats]:
-    """Whole numbers up to 127, and what they count in (n_out, 1): a scale a row."""
-    scale = np.maximum(np.abs(matrix).max(axis=1, keepdims=True), np.float32(1e-12)) / 127
-    return np.rint(matrix / scale).astype(np.int8), scale
+    """Whole numbers up to 127, and what they count in (n_out, 1): a scale a row.
+
+    Scales are such as half precision has, in which they are stored.
+    """
+    largest = np.abs(matrix).max(axis=1, keepdims=True)
+    scale = np.maximum(largest / 127, SMALLEST_SCALE).astype(np.float16).astype(np.float32)
+    return np.rint(matrix / scale).clip(-127, 127).astype(np.int8), scale
 
 
 class _File(Mapping[str, NDArray[Any]]):

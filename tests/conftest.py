@@ -52,7 +52,7 @@ def two_way_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     tiny = tiny_translator()
     manifest = dataclasses.replace(tiny.manifest, source_language="de", target_language="en")
     save_model(folder / "de-en", tiny.model.state_dict(), tiny.tokenizer, manifest)
-    models = ("--model", "multi30k-en-de", "--model", f"de-en={folder / 'de-en'}")
+    models = ("--model", "en-de", "--model", f"de-en={folder / 'de-en'}")
     with running_server(folder, *models) as server:
         yield server.url
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from allyouneed.inference.hypotheses import Hypothesis, penalty
 from allyouneed.inference.strategies import BeamSearch, Strategy
@@ -52,6 +52,12 @@ def joined(
         _joined_alignment(parts) if alignments else None,
         attend,
     )
+
+
+def in_capitals(translation: Translation, attend: Attend) -> Translation:
+    """The same with its texts, not its tokens, in capitals."""
+    hypotheses = tuple(replace(it, text=it.text.upper()) for it in translation.hypotheses)
+    return replace(translation, hypotheses=hypotheses, attend=attend)
 
 
 def _candidate(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer, alpha: float) -> Candidate:

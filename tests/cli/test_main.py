@@ -11,7 +11,7 @@ from allyouneed.checkpoint import load_weights
 from allyouneed.cli.main import COMMANDS, cli
 from allyouneed.models import PRETRAINED
 
-SHIPPED = PRETRAINED / "multi30k-en-de"
+SHIPPED = PRETRAINED / "en-de"
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -39,9 +39,9 @@ def test_models_are_called_by_name_folder_or_run(model: Path, tmp_path: Path) ->
 
     assert named_models((str(other),)) == {"other": other}
     assert named_models((str(model),)) == {model.parent.name: model}
-    assert named_models((f"mine={model}", "multi30k-en-de")) == {
+    assert named_models((f"mine={model}", "en-de")) == {
         "mine": model,
-        "multi30k-en-de": PRETRAINED / "multi30k-en-de",
+        "en-de": PRETRAINED / "en-de",
     }
 
 

@@ -139,6 +139,10 @@ def test_the_engine_is_free_after_a_progress_that_raises(tmp_path: Path) -> None
 def test_eight_bits_stored_are_the_eight_bits_computed_with(tmp_path: Path) -> None:
     """Quantised on the way in or before: the same numbers."""
     model = random_model(MODEL)
+    with torch.no_grad():  # what is no matrix is stored in half precision
+        for parameter in model.parameters():
+            if parameter.ndim < 2:
+                parameter.copy_(parameter.half())
     stored = Translator.load(saved(tmp_path / "stored", model, torch.int8), "cpu")
     quantised = Translator.load(saved(tmp_path / "whole", model), "cpu", engine="int8")
 
@@ -192,12 +196,12 @@ def test_scales_may_be_in_any_precision() -> None:
     arrays = {name: tensor.numpy() for name, tensor in random_model().state_dict().items()}
     rows, scale = in_eight_bits(arrays["embedding.weight"])
     found = []
-    for dtype in (np.float32, np.float64):
+    for dtype in (np.float16, np.float32, np.float64):
         stored = {"embedding.weight": rows, "embedding.weight.scale": scale.astype(dtype)}
         engine = FastEngine(CONFIG, Weights(arrays | stored), eight_bits=False, threads=1)
         found.append(dict(fast_search(engine, sources(2), Greedy(), Limits(5), 1, [()] * 2, 500)))
 
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
 
 
 def test_without_a_native_engine_the_plain_model_translates(

@@ -69,7 +69,7 @@ def random_model(config: ModelConfig = CONFIG) -> LoadedModel:
 
 @functools.cache
 def shipped_model() -> LoadedModel:
-    return load_model(find_model("multi30k-en-de"))
+    return load_model(find_model("en-de"))
 
 
 def model_that_prefers(*ids: int) -> LoadedModel:

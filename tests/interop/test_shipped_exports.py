@@ -14,7 +14,7 @@ from allyouneed.cli.main import cli
 from allyouneed.interop import CTranslate2, Format, HuggingFace, Onnx, compare
 
 GUIDE = Path(__file__).parents[2] / "docs" / "exporting.md"
-COMMANDS = re.findall(r"\$ allyouneed (export multi30k-en-de .*)", GUIDE.read_text("utf-8"))
+COMMANDS = re.findall(r"\$ allyouneed (export en-de .*)", GUIDE.read_text("utf-8"))
 SNIPPETS = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
 
 
@@ -42,7 +42,7 @@ def test_the_snippet_translates(
 
     exec(compile(snippet, str(GUIDE), "exec"), names)
 
-    assert names["texts"] == ["Ein Mann fährt Fahrrad.", "Zwei Hunde spielen."]
+    assert names["texts"] == ["Ein Mann fährt mit dem Fahrrad.", "Zwei Hunde spielen."]
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_there_is_no_way_back_without_a_model(open_page: OpenPage) -> None:
 
 def test_models_of_the_same_languages_can_be_chosen(open_page: OpenPage) -> None:
     languages = {"source": "en", "source_name": "English", "target": "de", "target_name": "German"}
-    models = [{"name": name, **languages} for name in ("multi30k-en-de", "another")]
+    models = [{"name": name, **languages} for name in ("en-de", "another")]
     it = open_page(prepare=lambda page: changed_models(page, models=models))
     it.page.get_by_label("by", exact=True).select_option("another")
     it.source.fill(CAPTION)

@@ -34,16 +34,15 @@ def test_another_hypothesis_takes_the_place_of_the_best(open_page: OpenPage) -> 
 
 def test_alternatives_mark_where_they_differ(open_page: OpenPage) -> None:
     it = open_page()
-    it.translate("Two dogs are playing with a red ball in the snow.")
-    best, other = it.page.locator("#hypotheses label").all()
-    expect(best).to_contain_text("Zwei Hunde spielen im Schnee mit einem roten Ball.")
-    expect(other).to_contain_text("Zwei Hunde spielen mit einem roten Ball im Schnee.")
+    it.translate("I don't know where he lives.")
+    best, other = it.page.locator("#hypotheses label").all()[:2]
+    expect(best).to_contain_text("Ich weiß nicht, wo er wohnt.")
+    expect(other).to_contain_text("Ich weiß nicht, wo er lebt.")
 
-    marked = ["mit", "einem", "roten", "Ball", "im", "Schnee"]
-    expect(other.locator("em")).to_have_text(marked)
+    expect(other.locator("em")).to_have_text(["lebt"])
     expect(best.locator("em")).to_have_count(0)
     other.get_by_role("radio").check()
-    expect(best.locator("em")).to_have_text(["im", "Schnee", "mit", "einem", "roten", "Ball"])
+    expect(best.locator("em")).to_have_text(["wohnt"])
 
 
 def test_a_choice_outlives_typing_on(open_page: OpenPage) -> None:

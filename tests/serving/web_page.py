@@ -59,7 +59,7 @@ class WebPage:
 
     def asked_directly(self, text: str) -> dict[str, Any]:
         """What the server says to a program."""
-        body = {"model": "multi30k-en-de", "text": text, "n_best": 4, "details": True}
+        body = {"model": "en-de", "text": text, "n_best": 4, "details": True}
         answer = self.page.request.post("/v1/translate", data=body)
         [translation] = answer.json()["translations"]
         return dict(translation)
