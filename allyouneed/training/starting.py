@@ -12,7 +12,7 @@ from allyouneed.models import find_model
 def with_start(run: RunConfig) -> RunConfig:
     """The run with sizes and vocabulary of the model that it starts from, if it does.
 
-    Dropout stays the run's own, and so does what it says about decoding, if anything.
+    Dropout stays the run's own, and so does what it sets for decoding.
     """
     if run.training.start_from is None:
         return run
@@ -42,8 +42,12 @@ def with_start(run: RunConfig) -> RunConfig:
             "out: a model keeps its vocabulary"
         )
     data = dataclasses.replace(run.data, tokenizer=str(tokenizer))
-    unsaid = run.decoding == DecodingConfig()
-    decoding = manifest.decoding if unsaid else run.decoding
+    is_set = {
+        name: value
+        for name, value in dataclasses.asdict(run.decoding).items()
+        if value != getattr(DecodingConfig(), name)
+    }
+    decoding = dataclasses.replace(manifest.decoding, **is_set)
     return dataclasses.replace(run, model=model, data=data, decoding=decoding)
 
 
