@@ -108,9 +108,12 @@ def _better_one(event: Finished) -> str:
     """The mean of checkpoints from a steep part of the curve is worse than the last of them."""
     if event.bleu is None or event.best_bleu is None or event.best_bleu <= event.bleu:
         return ""
+    better = f"\nthe folder best beside it scored {event.best_bleu:.2f}"
+    if event.averaged == 1:
+        return better
     return (
-        f"\nthe folder best beside it scored {event.best_bleu:.2f}; a lower training.average, or "
-        "checkpoints closer together (training.save_every), may close the gap"
+        f"{better}; a lower training.average, or checkpoints closer together "
+        "(training.save_every), may close the gap"
     )
 
 
