@@ -23,7 +23,7 @@ from allyouneed.inference.fast_reading import fast_details
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.inference.hypotheses import penalty
 from allyouneed.inference.limits import Limits
-from allyouneed.inference.parts import Part, in_capitals, joined
+from allyouneed.inference.parts import Part, joined
 from allyouneed.inference.strategies import BeamSearch, Greedy, Strategy
 from allyouneed.inference.translations import (
     Candidate,
@@ -149,11 +149,7 @@ class Translator:
         if n_best > 1 and isinstance(strategy, BeamSearch):
             # Some of the beam may be one text in different pieces: see whether there are others.
             n_found = max(n_best, strategy.size)
-        capitals = [decoding.lower_capitals and are_capitals(text) for text in texts]
-        read = [
-            text.capitalize() if lowered else text
-            for text, lowered in zip(texts, capitals, strict=True)
-        ]
+        read = [self._as_read(text) for text in texts]
         prefix_ids = self.tokenizer.encode_batch(prefixes or [""] * len(texts))
         divided = [
             self._divide(number, *text)
@@ -180,13 +176,18 @@ class Translator:
             self._search_wider(parts, strategy, limits, n_best)
         if alignments:
             self._align(parts)
-        translations = [
-            joined(text, parts, self.tokenizer, strategy, n_best, alignments, self._attention)
-            for text, parts in zip(texts, divided, strict=True)
-        ]
         return [
-            in_capitals(translation, self._attention) if lowered else translation
-            for translation, lowered in zip(translations, capitals, strict=True)
+            joined(
+                text,
+                parts,
+                self.tokenizer,
+                strategy,
+                n_best,
+                alignments,
+                self._attention,
+                capitals=text != as_read,
+            )
+            for text, as_read, parts in zip(texts, read, divided, strict=True)
         ]
 
     def stream(
@@ -223,7 +224,8 @@ class Translator:
 
     def sentences(self, text: str, most: float = math.inf) -> Document:
         """The sentences of a text, each as long as the model takes at once; no more than `most`."""
-        return Document.parse(text, self.source_language, most).divided(self._fits, most)
+        whole = Document.parse(text, self.source_language, most)
+        return whole.divided(lambda sentence: self._fits(self._as_read(sentence)), most)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Score]:
         """How probable each target is as the translation of its source."""
@@ -231,8 +233,8 @@ class Translator:
             raise DataError(
                 f"{len(sources)} sources and {len(targets)} targets; they must be as many"
             )
-        source_ids = self.tokenizer.encode_batch(sources)
-        target_ids = self.tokenizer.encode_batch(targets)
+        source_ids = self.tokenizer.encode_batch(list(map(self._as_read, sources)))
+        target_ids = self.tokenizer.encode_batch(list(map(self._as_read, targets)))
         lengths = [1 + max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
         max_length = self.manifest.model.max_length
         if lengths and max(lengths) > (max_length or math.inf):
@@ -287,10 +289,10 @@ class Translator:
         if target is None:
             return self.translate([source])[0].attention()
         if isinstance(target, str):
-            target = self.tokenizer.pieces(self.tokenizer.encode(target))
+            target = self._tokens(target)
         elif unknown := [piece for piece in target if not self.tokenizer.knows(piece)]:
             raise DataError(f"{unknown[0]!r} is not a token of this model; give the text instead")
-        return self._attention(self.tokenizer.pieces(self.tokenizer.encode(source)), target)
+        return self._attention(self._tokens(source), target)
 
     def _attention(self, source_tokens: Sequence[str], target_tokens: Sequence[str]) -> Attention:
         from allyouneed.inference.attention import attend
@@ -306,8 +308,16 @@ class Translator:
         known = self.manifest.model.max_length or self.manifest.max_source_tokens
         return max(1, min(known, self.manifest.max_source_tokens) - 1)
 
-    def _fits(self, text: str) -> bool:
-        return len(self.tokenizer.encode(text)) <= self._longest_part
+    def _as_read(self, text: str) -> str:
+        """What the model sees of a text: one all in capitals in lower case, if it wants it so."""
+        lowers = self.manifest.decoding.lower_capitals and are_capitals(text)
+        return text.capitalize() if lowers else text
+
+    def _tokens(self, text: str) -> list[str]:
+        return self.tokenizer.pieces(self.tokenizer.encode(self._as_read(text)))
+
+    def _fits(self, read: str) -> bool:
+        return len(self.tokenizer.encode(read)) <= self._longest_part
 
     def _divide(self, number: int, text: str, ids: list[int], prefix: list[int]) -> list[Part]:
         if len(ids) <= self._longest_part:

@@ -125,6 +125,14 @@ def test_models_of_different_shapes_have_no_average(folder: Path, tokenizer: Tok
         average_weights([folder, folder.with_name("other")])
 
 
+def test_models_of_different_vocabularies_have_no_average(folder: Path) -> None:
+    other, weights = folder.with_name("other"), load_weights(folder)
+    save_model(other, weights, Tokenizer.learn(["cc dd"] * 5, 265), MANIFEST)
+
+    with pytest.raises(CheckpointError, match="different vocabularies"):
+        average_weights([folder, other])
+
+
 def test_the_average_is_the_mean(tmp_path: Path, tokenizer: Tokenizer) -> None:
     models = [Transformer(MODEL).state_dict() for _ in range(3)]
     for number, weights in enumerate(models):

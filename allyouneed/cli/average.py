@@ -18,10 +18,8 @@ import click
 def average(models: tuple[str, ...], output: Path, dtype: str) -> None:
     """Average the weights of MODELS into one model folder.
 
-    A model is a checkpoint, a model folder or a shipped model's name.
-
-    The first one's settings and tokenizer are kept. One model alone can be averaged, too: that
-    stores it in another precision.
+    They are checkpoints, model folders or shipped models' names. The first one's settings are
+    kept. One model alone can be averaged, too: that stores it in another precision.
     """
     import torch
 

@@ -43,6 +43,17 @@ def load_engine(
         raise CheckpointError(f"{folder}: {error}") from None
 
 
+def native_engine(model: "Transformer", threads: int | None = None) -> FastEngine | None:
+    """The native engine, in float32, with the present weights of a model on the CPU.
+
+    None where only the plain model can run.
+    """
+    if model.device.type != "cpu" or hindrance(model.config):
+        return None
+    weights = Weights({name: tensor.numpy() for name, tensor in model.state_dict().items()})
+    return FastEngine(model.config, weights, eight_bits=False, threads=threads)
+
+
 def gpu_engine(model: "Transformer", name: str) -> "GpuEngine | None":
     """The engine for a model on a GPU, or None for the plain model."""
     if name == "plain":

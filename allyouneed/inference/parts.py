@@ -45,8 +45,10 @@ def joined(
     n_best: int,
     alignments: bool,
     attend: Attend,
+    *,
+    capitals: bool,
 ) -> Translation:
-    """What the parts of a text say of it together."""
+    """What the parts of a text say of it together; `capitals` are for its text, not its tokens."""
     ranks = max((len(part.hypotheses) for part in parts), default=1)
     candidates = [
         _candidate(
@@ -56,6 +58,8 @@ def joined(
         )
         for rank in range(ranks)
     ]
+    if capitals:
+        candidates = [replace(it, text=it.text.upper()) for it in candidates]
     candidates.sort(key=_rank, reverse=True)
     if isinstance(strategy, BeamSearch):
         candidates = _different(candidates)
@@ -67,12 +71,6 @@ def joined(
         _joined_alignment(parts) if alignments else None,
         attend,
     )
-
-
-def in_capitals(translation: Translation, attend: Attend) -> Translation:
-    """The same with its texts, not its tokens, in capitals."""
-    hypotheses = tuple(replace(it, text=it.text.upper()) for it in translation.hypotheses)
-    return replace(translation, hypotheses=hypotheses, attend=attend)
 
 
 def _candidate(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer, alpha: float) -> Candidate:

@@ -42,14 +42,8 @@ def captions(tmp_path_factory: pytest.TempPathFactory, models: Path) -> Iterator
 def test_the_client_of_libretranslate_works(captions: LiveServer) -> None:
     client = LibreTranslateAPI(captions.url)
 
-    assert (
-        client.translate("A man is riding a bicycle.", "en", "de")
-        == "Ein Mann fährt mit dem Fahrrad."
-    )
-    assert (
-        client.translate("A man is riding a bicycle.", "auto", "de")
-        == "Ein Mann fährt mit dem Fahrrad."
-    )
+    assert client.translate("The dog is tired.", "en", "de") == "Der Hund ist müde."
+    assert client.translate("The dog is tired.", "auto", "de") == "Der Hund ist müde."
     assert client.detect("Zwei Hunde spielen im Schnee.")[0]["language"] == "de"
     assert {it["code"] for it in client.languages()} == {"en", "de"}
     with pytest.raises(HTTPError) as error:

@@ -95,6 +95,21 @@ def test_a_word_shows_what_it_attended_to(open_page: OpenPage) -> None:
     assert corner_of_end(it.page) == pytest.approx(corner_of_character(it.page, start), abs=3)
 
 
+def test_text_in_capitals_is_shown_as_it_is_copied(open_page: OpenPage) -> None:
+    it = open_page()
+    it.translate("I AM SO HAPPY TODAY!")
+
+    expect(it.words).to_have_text(["ICH", "BIN", "HEUTE", "SO", "GLÜCKLICH", "!"])
+    it.button("Copy").click()
+    expect(it.button("Copied")).to_be_visible()
+    copied = it.page.evaluate("navigator.clipboard.readText()")
+    assert copied == it.translation.text_content() == "ICH BIN HEUTE SO GLÜCKLICH!"
+    it.words.nth(4).click()
+    expect(it.page.locator("#readout")).to_contain_text("attended to HAPPY")
+    it.button("Explore attention").click()
+    expect(it.explorer).to_contain_text("Ich bin heute so glücklich!")  # what the model wrote
+
+
 def corner_of_end(page: Page) -> list[float]:
     """Where the word that the strongest thread leads to is marked."""
     box = page.locator("#threads .end").first.bounding_box()
