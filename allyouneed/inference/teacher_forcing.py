@@ -13,7 +13,7 @@ from allyouneed.model.attention import MultiHeadAttention, watching
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import Rows, one_sentence_a_row
 from allyouneed.text.tokenizer import BEGIN, END, PAD
-from allyouneed.visualization.attention import Weights
+from allyouneed.visualization.attention import Weights, aligning_layer
 
 Ids = Sequence[int]
 
@@ -48,9 +48,7 @@ def alignment_weights(
 ) -> list[Weights]:
     """How much the step that made each target token attended to each source token, (T, S + 1).
 
-    The last column is the end mark. It is the mean over the heads of the last decoder layer but
-    one: the layer in which encoder-decoder attention was found to come nearest to word alignment
-    (Garg et al., 2019).
+    The last column is the end mark. It is the mean over the heads of `aligning_layer`.
     """
     src, tgt = rows_of(model, sources, [[BEGIN, *target] for target in targets])
     heads = _aligning_heads(model)
@@ -72,7 +70,7 @@ def log_probs_and_weights(
 
 def _aligning_heads(model: Transformer) -> MultiHeadAttention:
     layers = list(model.decoder.layers)
-    heads = layers[max(0, len(layers) - 2)].get_submodule("memory_attention")
+    heads = layers[aligning_layer(len(layers))].get_submodule("memory_attention")
     assert isinstance(heads, MultiHeadAttention)
     return heads
 
