@@ -73,7 +73,7 @@ def test_a_given_translation_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sentence", "model"), [("Where is it?", "en-de"), ("Wo ist er denn?", "de-en")]
+    ("sentence", "model"), [("the man", "en-de"), ("der Mann", "de-en")]
 )
 def test_the_model_is_that_for_the_language_of_the_sentence(
     monkeypatch: pytest.MonkeyPatch, sentence: str, model: str
