@@ -11,8 +11,9 @@ import numpy as np
 
 from allyouneed.inference.engine import ROW, Ids
 from allyouneed.inference.fast_engine import FastEngine, chunks
-from allyouneed.inference.translations import Details, aligning_layer
+from allyouneed.inference.translations import Details
 from allyouneed.text.tokenizer import BEGIN, END
+from allyouneed.visualization.attention import aligning_layer
 
 
 def fast_details(

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from allyouneed.inference.translations import Details, aligning_layer
+from allyouneed.inference.translations import Details
 from allyouneed.model.attention import MultiHeadAttention, watching
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import Rows, one_sentence_a_row
 from allyouneed.text.tokenizer import BEGIN, END, PAD
-from allyouneed.visualization.attention import Weights
+from allyouneed.visualization.attention import Weights, aligning_layer
 
 Ids = Sequence[int]
 

@@ -11,14 +11,6 @@ Alignment = list[tuple[int, int]]  # (place in the source, place in the target)
 Attend = Callable[[Sequence[str], Sequence[str]], Attention]  # source tokens, target tokens
 
 
-def aligning_layer(n_layers: int) -> int:
-    """The last decoder layer but one, whose attention comes nearest to word alignment.
-
-    So Garg et al. (2019) have found.
-    """
-    return max(0, n_layers - 2)
-
-
 def alignment_of(attention: Weights) -> Alignment:
     """For each target token, in order: (the source token it attended to most, its own place).
 

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pytest
 import torch
 from tiny_models import random_transformer
 
@@ -39,8 +40,9 @@ def test_pairs_beside_a_pair_change_nothing() -> None:
         torch.testing.assert_close(torch.tensor(row), torch.tensor(expected))
 
 
-def test_alignment_follows_the_mean_attention_of_the_last_layer_but_one() -> None:
-    model = random_transformer()
+@pytest.mark.parametrize(("n_layers", "aligning"), [(1, 0), (2, 1), (3, 2), (4, 2), (6, 4)])
+def test_alignment_follows_the_mean_attention_of_one_layer(n_layers: int, aligning: int) -> None:
+    model = random_transformer(n_decoder_layers=n_layers)
     sources, targets = [[3, 4, 5, 5, 4, 3], [4, 5, 3]], [(4, 4, 3, 5, 3), (5, 3, 4)]
 
     for source, target, attention in zip(
@@ -48,7 +50,7 @@ def test_alignment_follows_the_mean_attention_of_the_last_layer_but_one() -> Non
     ):
         src = one_sentence_a_row([[*source, END]])
         maps = model.attention_maps(src, one_sentence_a_row([[BEGIN, *target]]))
-        weights = maps.memory[-2].mean(1)[0, : len(target), : len(source)]
+        weights = maps.memory[aligning].mean(1)[0, : len(target), : len(source)]
         best = weights.argmax(-1).tolist()
         assert alignment_of(attention) == [(source, target) for target, source in enumerate(best)]
 
