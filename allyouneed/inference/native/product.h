@@ -137,10 +137,8 @@ struct Linear {
     Memory<float> scale, bias;
     Memory<float> row_sum;  // of W, in eight bits: what the zero of x is multiplied by
 
-    // `w_scale` is for eight bits, `w_bias` may be null. What fills up the last panel comes out as
-    // `padding`.
-    void pack(int outputs, int inputs, const Number* w, const float* w_scale, const float* w_bias,
-              float padding = 0) {
+    // Room for so many outputs, all zeros.
+    void resize(int outputs, int inputs) {
         n_out = outputs;
         n_in = inputs;
         n_panels = rounded_up(n_out, COLUMNS) / COLUMNS;
@@ -150,6 +148,13 @@ struct Linear {
         scale.resize(n_panels * COLUMNS);
         bias.resize(n_panels * COLUMNS);
         row_sum.resize(n_panels * COLUMNS);
+    }
+
+    // `w_scale` is for eight bits, `w_bias` may be null. What fills up the last panel comes out as
+    // `padding`.
+    void pack(int outputs, int inputs, const Number* w, const float* w_scale, const float* w_bias,
+              float padding = 0) {
+        resize(outputs, inputs);
         for (int column = 0; column < n_panels * COLUMNS; ++column) {
             const bool real = column < n_out;
             scale[column] = real && w_scale ? w_scale[column] : 0;
@@ -161,6 +166,14 @@ struct Linear {
                 *place(column, i) = stored(weight);
             }
         }
+    }
+
+    // Output `output` of a map with the same inputs becomes number `column` of this one.
+    void copy_output(const Linear& other, int output, int column) {
+        for (int step = 0; step < n_steps; ++step) *unit(column, step) = *other.unit(output, step);
+        scale[column] = other.scale[output];
+        bias[column] = other.bias[output];
+        row_sum[column] = other.row_sum[output];
     }
 
     // Row `row` of W as floats: what an embedding looks up.
@@ -178,10 +191,11 @@ struct Linear {
         if constexpr (PER_UNIT == 1) return w;
         return (Number)(w + 128);  // the bytes of an unsigned number
     }
+    Unit* unit(int column, int step) const {
+        return &panels[((size_t)(column / COLUMNS) * n_steps + step) * COLUMNS + column % COLUMNS];
+    }
     Number* place(int column, int i) const {
-        const size_t unit = ((size_t)(column / COLUMNS) * n_steps + i / PER_UNIT) * COLUMNS +
-                            column % COLUMNS;
-        return (Number*)&panels[unit] + i % PER_UNIT;
+        return (Number*)unit(column, i / PER_UNIT) + i % PER_UNIT;
     }
 };
 

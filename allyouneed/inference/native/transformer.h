@@ -10,6 +10,7 @@
 #include "attention.h"
 #include "best_tokens.h"
 #include "product.h"
+#include "shortlist.h"
 #include "threads.h"
 
 struct Shape {
@@ -30,6 +31,8 @@ class Engine {
     virtual void set_linear(int number, int n_out, int n_in, const void* w, const float* scale,
                             const float* bias) = 0;
     virtual void set_norm(int number, const float* gain, const float* bias) = 0;
+    virtual void set_shortlist(int n_always, const int32_t* always) = 0;
+    virtual void offer(int slot, int n, const int32_t* ids) = 0;
     virtual void reserve(int n_slots, int n_beams, int longest_source, int longest_target,
                          const float* positions) = 0;
     virtual void encode(int n_sentences, const int32_t* ids, const int32_t* lengths,
@@ -48,7 +51,10 @@ class EngineOf : public Engine {
                    DECODER_LINEARS * shape.decoder_layers),
           norms_(2 * shape.encoder_layers + 3 * shape.decoder_layers),
           own_(shape.decoder_layers),
-          memory_(shape.decoder_layers) {}
+          memory_(shape.decoder_layers),
+          vocabulary_(rounded_up(shape.vocabulary, COLUMNS), NONE) {
+        for (int id = 0; id < shape.vocabulary; ++id) vocabulary_[id] = id;
+    }
 
     void set_linear(int number, int n_out, int n_in, const void* w, const float* scale,
                     const float* bias) override {
@@ -60,6 +66,13 @@ class EngineOf : public Engine {
         norm.gain.assign(gain, gain + shape_.d_model);
         norm.bias.assign(bias, bias + shape_.d_model);
     }
+
+    // Slots choose among these pieces and what each is offered; the vocabulary is set before.
+    void set_shortlist(int n_always, const int32_t* always) override {
+        shortlist_ = std::make_unique<Shortlist<Number>>(linears_[0], n_always, always);
+    }
+
+    void offer(int slot, int n, const int32_t* ids) override { shortlist_->offer(slot, n, ids); }
 
     void reserve(int n_slots, int n_beams, int longest_source, int longest_target,
                  const float* positions) override {
@@ -74,6 +87,7 @@ class EngineOf : public Engine {
         for (auto& cache : own_) cache.resize(n_target * shape_.d_k, n_target * shape_.d_v);
         scores_.resize((size_t)threads_.most() * score_stride());
         transposed_.resize((size_t)threads_.most() * shape_.d_k * source_stride_);
+        if (shortlist_) shortlist_->clear(n_slots);
     }
 
     void encode(int n_sentences, const int32_t* ids, const int32_t* lengths,
@@ -342,7 +356,7 @@ class EngineOf : public Engine {
         factor_.set(r, heads_at(r), n_heads * d_v);
     }
 
-    // This thread's part of the vocabulary.
+    // This thread's part of what may be chosen.
     void find_best(int n_rows, const Row* row, int n_best, int thread) {
         const size_t first = (size_t)thread * n_rows;
         for (int r = 0; r < n_rows; ++r)
@@ -350,10 +364,14 @@ class EngineOf : public Engine {
                                    &best_ids_[(first + r) * n_best], n_best, row[r].forced,
                                    row[r].may_end);
         const Rules rules = {shape_.pad, shape_.begin, shape_.end};
-        const Share panels(linears_[0].n_panels, thread, threads_.count());
-        multiply(factor_, n_rows, linears_[0], panels.begin, panels.end,
-                 [&](int r, int column, const Floats* outputs) {
-                     best_[first + r].see(column, outputs, rules);
+        const Shortlist<Number>* shortlist = shortlist_.get();
+        const Linear<Number>& linear = shortlist ? shortlist->columns() : linears_[0];
+        const int32_t* tokens = shortlist ? shortlist->ids() : vocabulary_.data();
+        const Share panels(linear.n_panels, thread, threads_.count());
+        multiply(factor_, n_rows, linear, panels.begin, panels.end,
+                 [&](int r, int column, Floats* outputs) {
+                     if (!shortlist || shortlist->keep_offered(row[r].slot, column, outputs, NEVER))
+                         best_[first + r].see(tokens + column, outputs, rules);
                  });
     }
 
@@ -369,4 +387,6 @@ class EngineOf : public Engine {
     Memory<int32_t> best_ids_;
     Memory<BestTokens> best_;
     Factor<Number> factor_;
+    std::vector<int32_t> vocabulary_;  // all pieces, in their columns
+    std::unique_ptr<Shortlist<Number>> shortlist_;
 };
