@@ -25,9 +25,7 @@ class Shortlist:
     source piece has so many as `counts` (vocabulary) says; `pieces` are all of these, end to end.
     """
 
-    def __init__(
-        self, always: NDArray[Any], counts: NDArray[Any], pieces: NDArray[Any]
-    ) -> None:
+    def __init__(self, always: NDArray[Any], counts: NDArray[Any], pieces: NDArray[Any]) -> None:
         self.always: Pieces = always.astype(np.int32)
         self.counts: Pieces = counts.astype(np.int32)
         self.pieces: Pieces = pieces.astype(np.int32)

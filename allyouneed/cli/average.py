@@ -18,15 +18,18 @@ import click
 def average(models: tuple[Path, ...], output: Path, dtype: str) -> None:
     """Average the weights of MODELS (checkpoints or model folders) into one model folder.
 
-    The first one's settings and tokenizer are kept. One model alone can be averaged, too: that
-    stores it in another precision.
+    The first one's settings, tokenizer and shortlist are kept. One model alone can be averaged,
+    too: that stores it in another precision.
     """
     import torch
 
     from allyouneed.checkpoint import TOKENIZER, average_weights, load_manifest, save_model
+    from allyouneed.manifest import load_shortlist
     from allyouneed.text.tokenizer import Tokenizer
 
     manifest = load_manifest(models[0])
     tokenizer = Tokenizer.load(models[0] / TOKENIZER)
-    save_model(output, average_weights(models), tokenizer, manifest, getattr(torch, dtype))
+    shortlist = load_shortlist(models[0], manifest)
+    weights = average_weights(models)
+    save_model(output, weights, tokenizer, manifest, getattr(torch, dtype), shortlist)
     click.echo(f"{output}: the mean of {len(models)}", err=True)

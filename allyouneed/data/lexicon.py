@@ -9,29 +9,22 @@ Shapes: V vocabulary, T target pieces of all sentences.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from allyouneed.data.parallel_ids import ParallelIds
 from allyouneed.data.ranges import ranges, starts_of
+from allyouneed.errors import DataError
 from allyouneed.shortlist import Shortlist
-from allyouneed.text.tokenizer import BEGIN, END, PAD
+from allyouneed.text.tokenizer import END
 
 _CANDIDATES = 100  # of a source piece; five times as many as it keeps change nothing
 _ROUNDS = 3
 _LEAST_RATE = 0.005  # what comes of a piece more rarely fills the lists and is hardly ever chosen
 
 Places = NDArray[np.int64]
-
-
-class ParallelIds(NamedTuple):
-    """Sentences end to end, and how long each is."""
-
-    src: NDArray[np.unsignedinteger[Any]]
-    tgt: NDArray[np.unsignedinteger[Any]]
-    src_lengths: NDArray[np.integer[Any]]
-    tgt_lengths: NDArray[np.integer[Any]]
 
 
 class _Row(NamedTuple):
@@ -47,10 +40,11 @@ class _Row(NamedTuple):
 
 
 def learn_shortlist(text: ParallelIds, vocab_size: int, n_frequent: int, n_best: int) -> Shortlist:
-    """The `n_frequent` most frequent target pieces, and of the others the `n_best` of each piece."""
+    """The `n_frequent` commonest target pieces, and of the others the `n_best` of each piece."""
+    if not len(text.tgt):
+        raise DataError("there is no text to learn from; give some that is not blank")
     frequency = np.bincount(text.tgt, minlength=vocab_size)
-    frequency[[PAD, BEGIN, END]] = 0  # marks, which are no text
-    frequent = np.argsort(-frequency, kind="stable")[:n_frequent]
+    frequent = np.argsort(-frequency, kind="stable")[: min(n_frequent, np.count_nonzero(frequency))]
     is_rare = np.ones(vocab_size, dtype=bool)
     is_rare[frequent] = False
     occurrences = _Occurrences(text, is_rare)
@@ -58,8 +52,7 @@ def learn_shortlist(text: ParallelIds, vocab_size: int, n_frequent: int, n_best:
     for _ in range(_ROUNDS):
         rows = _reestimated(occurrences, rows)
     best = [_best(row, n_best) for row in rows]
-    always = np.append(frequent, END)
-    return Shortlist(np.sort(always), np.array([*map(len, best)]), np.concatenate(best))
+    return Shortlist(np.union1d(frequent, END), np.array([*map(len, best)]), np.concatenate(best))
 
 
 class _Occurrences:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from allyouneed.errors import CheckpointError, ConfigError
 from allyouneed.inference.fast_engine import FastEngine, can_run
-from allyouneed.manifest import WEIGHTS, Manifest, check_vocabulary
+from allyouneed.manifest import WEIGHTS, Manifest, check_vocabulary, load_shortlist
+from allyouneed.shortlist import Shortlist
 from allyouneed.weights import Weights
 
 if TYPE_CHECKING:  # torch takes a second to load, and the native engine does without
@@ -22,7 +23,12 @@ _ON_GPU = ("auto", "float16", "bfloat16", "float32")
 
 
 def load_engine(
-    folder: Path, manifest: Manifest, n_pieces: int, name: str, threads: int | None = None
+    folder: Path,
+    manifest: Manifest,
+    n_pieces: int,
+    name: str,
+    threads: int | None = None,
+    shortlist: Shortlist | None = None,
 ) -> FastEngine | None:
     """The native engine for a model folder, or None for the plain model."""
     if name == "plain":
@@ -39,9 +45,21 @@ def load_engine(
     weights = Weights.open(folder / WEIGHTS)
     eight_bits = weights.are_in_eight_bits if name == "auto" else name == "int8"
     try:
-        return FastEngine(manifest.model, weights, eight_bits=eight_bits, threads=threads)
+        return FastEngine(
+            manifest.model, weights, eight_bits=eight_bits, threads=threads, shortlist=shortlist
+        )
     except CheckpointError as error:
         raise CheckpointError(f"{folder}: {error}") from None
+
+
+def wanted_shortlist(folder: Path, manifest: Manifest, wanted: bool | None) -> Shortlist | None:
+    """A model's shortlist where it is to be used; `wanted` is None where the model decides."""
+    if wanted and manifest.shortlist is None:
+        raise ConfigError(
+            f"{folder}: the model has no shortlist; `allyouneed shortlist` learns one from its text"
+        )
+    used = manifest.shortlist if wanted is None else wanted
+    return load_shortlist(folder, manifest) if used else None
 
 
 def gpu_engine(model: "Transformer", name: str) -> "GpuEngine | None":
