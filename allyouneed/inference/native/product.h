@@ -11,6 +11,7 @@
 #include <new>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "vectors.h"
 
@@ -137,7 +138,7 @@ struct Linear {
     Memory<float> scale, bias;
     Memory<float> row_sum;  // of W, in eight bits: what the zero of x is multiplied by
 
-    // Room for so many outputs, all zeros.
+    // Room for so many outputs.
     void resize(int outputs, int inputs) {
         n_out = outputs;
         n_in = inputs;
@@ -168,12 +169,20 @@ struct Linear {
         }
     }
 
-    // Output `output` of a map with the same inputs becomes number `column` of this one.
-    void copy_output(const Linear& other, int output, int column) {
-        for (int step = 0; step < n_steps; ++step) *unit(column, step) = *other.unit(output, step);
-        scale[column] = other.scale[output];
-        bias[column] = other.bias[output];
-        row_sum[column] = other.row_sum[output];
+    // Become some outputs of another map; what fills up the last panel comes out as `padding`.
+    void gather(const Linear& other, const std::vector<int32_t>& outputs, float padding) {
+        resize((int)outputs.size(), other.n_in);
+        for (int column = 0; column < n_out; ++column) {
+            const int from = outputs[column];
+            for (int step = 0; step < n_steps; ++step) *unit(column, step) = *other.unit(from, step);
+            scale[column] = other.scale[from];
+            bias[column] = other.bias[from];
+            row_sum[column] = other.row_sum[from];
+        }
+        for (int column = n_out; column < n_panels * COLUMNS; ++column) {
+            scale[column] = 0;
+            bias[column] = padding;
+        }
     }
 
     // Row `row` of W as floats: what an embedding looks up.
@@ -251,14 +260,14 @@ inline void multiply_rows(const Factor<int8_t>& x, int row, const Linear<int8_t>
     }
 }
 
-// The panels from `begin` to `end` of x · Wᵀ.
+// Of x · Wᵀ the rows from `first` to `last` in the panels from `begin` to `end`.
 template <class Number, class Finish>
-void multiply(const Factor<Number>& x, int n_rows, const Linear<Number>& w, int begin, int end,
-              const Finish& finish) {
+void multiply(const Factor<Number>& x, int first, int last, const Linear<Number>& w, int begin,
+              int end, const Finish& finish) {
     for (int panel = begin; panel < end; ++panel) {
-        int row = 0;
-        for (; row + ROWS <= n_rows; row += ROWS) multiply_rows<ROWS>(x, row, w, panel, finish);
-        switch (n_rows - row) {
+        int row = first;
+        for (; row + ROWS <= last; row += ROWS) multiply_rows<ROWS>(x, row, w, panel, finish);
+        switch (last - row) {
             case 5: multiply_rows<5>(x, row, w, panel, finish); break;
             case 4: multiply_rows<4>(x, row, w, panel, finish); break;
             case 3: multiply_rows<3>(x, row, w, panel, finish); break;

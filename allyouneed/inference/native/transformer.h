@@ -10,7 +10,6 @@
 #include "attention.h"
 #include "best_tokens.h"
 #include "product.h"
-#include "shortlist.h"
 #include "threads.h"
 
 struct Shape {
@@ -52,8 +51,8 @@ class EngineOf : public Engine {
           norms_(2 * shape.encoder_layers + 3 * shape.decoder_layers),
           own_(shape.decoder_layers),
           memory_(shape.decoder_layers),
-          vocabulary_(rounded_up(shape.vocabulary, COLUMNS), NONE) {
-        for (int id = 0; id < shape.vocabulary; ++id) vocabulary_[id] = id;
+          ids_(rounded_up(shape.vocabulary, COLUMNS)) {
+        for (size_t id = 0; id < ids_.size(); ++id) ids_[id] = (int32_t)id;
     }
 
     void set_linear(int number, int n_out, int n_in, const void* w, const float* scale,
@@ -67,12 +66,13 @@ class EngineOf : public Engine {
         norm.bias.assign(bias, bias + shape_.d_model);
     }
 
-    // Slots choose among these pieces and what each is offered; the vocabulary is set before.
     void set_shortlist(int n_always, const int32_t* always) override {
-        shortlist_ = std::make_unique<Shortlist<Number>>(linears_[0], n_always, always);
+        always_.choose(linears_[0], n_always, always);
     }
 
-    void offer(int slot, int n, const int32_t* ids) override { shortlist_->offer(slot, n, ids); }
+    void offer(int slot, int n, const int32_t* ids) override {
+        offered_[slot].choose(linears_[0], n, ids);
+    }
 
     void reserve(int n_slots, int n_beams, int longest_source, int longest_target,
                  const float* positions) override {
@@ -87,7 +87,7 @@ class EngineOf : public Engine {
         for (auto& cache : own_) cache.resize(n_target * shape_.d_k, n_target * shape_.d_v);
         scores_.resize((size_t)threads_.most() * score_stride());
         transposed_.resize((size_t)threads_.most() * shape_.d_k * source_stride_);
-        if (shortlist_) shortlist_->clear(n_slots);
+        offered_.resize(std::max(offered_.size(), (size_t)n_slots));
     }
 
     void encode(int n_sentences, const int32_t* ids, const int32_t* lengths,
@@ -186,6 +186,18 @@ class EngineOf : public Engine {
         std::vector<float> gain, bias;
     };
 
+    // Some pieces of the vocabulary.
+    struct Choices {
+        Linear<Number> linear;
+        std::vector<int32_t> ids;  // of its columns, the last panel filled up
+
+        void choose(const Linear<Number>& vocabulary, int n, const int32_t* pieces) {
+            ids.assign(pieces, pieces + n);
+            linear.gather(vocabulary, ids, NEVER);
+            ids.resize(linear.n_panels * COLUMNS);
+        }
+    };
+
     // Of one layer: own keys and values (slot, head, position, beam, d), the memory's keys
     // transposed (slot, head, d, position) and its values (slot, head, position, d).
     struct Cache {
@@ -240,7 +252,7 @@ class EngineOf : public Engine {
     void project(const Linear<Number>& linear, int n_rows, int thread, bool rectified = false) {
         const Share panels(linear.n_panels, thread, threads_.count());
         const Floats least = all(rectified ? 0 : NEVER);
-        multiply(factor_, n_rows, linear, panels.begin, panels.end,
+        multiply(factor_, 0, n_rows, linear, panels.begin, panels.end,
                  [&](int row, int column, const Floats* outputs) {
                      float* to = projected_at(row, linear) + column;
                      for (int s = 0; s < STRIPS; ++s)
@@ -364,15 +376,26 @@ class EngineOf : public Engine {
                                    &best_ids_[(first + r) * n_best], n_best, row[r].forced,
                                    row[r].may_end);
         const Rules rules = {shape_.pad, shape_.begin, shape_.end};
-        const Shortlist<Number>* shortlist = shortlist_.get();
-        const Linear<Number>& linear = shortlist ? shortlist->columns() : linears_[0];
-        const int32_t* tokens = shortlist ? shortlist->ids() : vocabulary_.data();
-        const Share panels(linear.n_panels, thread, threads_.count());
-        multiply(factor_, n_rows, linear, panels.begin, panels.end,
-                 [&](int r, int column, Floats* outputs) {
-                     if (!shortlist || shortlist->keep_offered(row[r].slot, column, outputs, NEVER))
-                         best_[first + r].see(tokens + column, outputs, rules);
-                 });
+        const auto look = [&](int from, int to, const Linear<Number>& linear, const Share& panels,
+                              const std::vector<int32_t>& ids) {
+            multiply(factor_, from, to, linear, panels.begin, panels.end,
+                     [&](int r, int column, const Floats* outputs) {
+                         best_[first + r].see(&ids[column], outputs, rules);
+                     });
+        };
+        const int n_threads = threads_.count();
+        if (always_.ids.empty()) {
+            look(0, n_rows, linears_[0], Share(linears_[0].n_panels, thread, n_threads), ids_);
+            return;
+        }
+        look(0, n_rows, always_.linear, Share(always_.linear.n_panels, thread, n_threads),
+             always_.ids);
+        const Share rows(n_rows, thread, n_threads);
+        for (int from = rows.begin, to; from < rows.end; from = to) {
+            for (to = from; to < rows.end && row[to].slot == row[from].slot;) ++to;
+            const Choices& offered = offered_[row[from].slot];
+            look(from, to, offered.linear, Share(offered.linear.n_panels, 0, 1), offered.ids);
+        }
     }
 
     const Shape shape_;
@@ -387,6 +410,7 @@ class EngineOf : public Engine {
     Memory<int32_t> best_ids_;
     Memory<BestTokens> best_;
     Factor<Number> factor_;
-    std::vector<int32_t> vocabulary_;  // all pieces, in their columns
-    std::unique_ptr<Shortlist<Number>> shortlist_;
+    std::vector<int32_t> ids_;  // of all columns of the vocabulary
+    Choices always_;                 // of a shortlist
+    std::vector<Choices> offered_;   // by slot
 };

@@ -65,16 +65,6 @@ inline bool any_above(Floats x, float threshold) {
 #endif
 }
 
-// The lanes of x whose bits are set, from the lowest on; elsewhere `otherwise`.
-inline Floats chosen(uint32_t bits, Floats x, float otherwise) {
-#if defined(__AVX512F__)
-    return (Floats)_mm512_mask_mov_ps((__m512)all(otherwise), (__mmask16)bits, (__m512)x);
-#endif
-    Ints bit_of_lane;
-    for (int lane = 0; lane < LANES; ++lane) bit_of_lane[lane] = 1 << lane;
-    return (((int32_t)bits - Ints{}) & bit_of_lane) != 0 ? x : all(otherwise);
-}
-
 // e^x to the last bit or two: 2^n by its bits, the rest by Cephes' polynomial.
 inline Floats exponential(Floats x) {
     x = smaller(larger(x, all(-87.0f)), all(88.0f));
