@@ -69,10 +69,11 @@ def _is_for(vocab_size: int, stored: dict[str, NDArray[Any]]) -> bool:
     """Whether the arrays of a file belong together; those who compute with ids rely on it."""
     if stored.keys() != {"always", "counts", "pieces"}:
         return False
-    ids = np.concatenate([stored["always"], stored["pieces"]])
+    always, counts, pieces = (stored[name] for name in ("always", "counts", "pieces"))
     return (
         all(array.ndim == 1 and array.dtype in (np.uint16, np.uint32) for array in stored.values())
-        and len(stored["counts"]) == vocab_size
-        and stored["counts"].sum(dtype=np.int64) == len(stored["pieces"])
-        and bool((ids < vocab_size).all())
+        and len(counts) == vocab_size
+        and counts.sum(dtype=np.int64) == len(pieces)
+        and len(always) > 0
+        and max(always.max(), pieces.max(initial=0)) < vocab_size
     )
