@@ -7,9 +7,11 @@ from pathlib import Path
 from allyouneed.config import DecodingConfig, ModelConfig
 from allyouneed.errors import CheckpointError, ConfigError
 from allyouneed.run_file import from_tree
+from allyouneed.shortlist import Shortlist
 
 FORMAT = 1
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
+SHORTLIST = "shortlist.safetensors"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +24,7 @@ class Manifest:
     max_source_tokens: int  # nearly all sources it was trained on are shorter; others are split
     model: ModelConfig
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
+    shortlist: bool | None = None  # whether it is used unless told otherwise; None: there is none
 
 
 def load_manifest(folder: Path) -> Manifest:
@@ -49,6 +52,13 @@ def load_manifest(folder: Path) -> Manifest:
         return from_tree(Manifest, tree, str(path))
     except ConfigError as error:
         raise CheckpointError(f"{error}; copy it anew, or name another model folder") from None
+
+
+def load_shortlist(folder: Path, manifest: Manifest) -> Shortlist | None:
+    """That of a model folder, where it has one."""
+    if manifest.shortlist is None:
+        return None
+    return Shortlist.load(folder / SHORTLIST, manifest.model.vocab_size)
 
 
 def check_vocabulary(folder: Path, n_embedded: int, n_pieces: int) -> None:

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from allyouneed.device import is_surely_cpu, pick_device
-from allyouneed.errors import CheckpointError, DataError
+from allyouneed.errors import CheckpointError, ConfigError, DataError
 from allyouneed.inference.batches import by_length
 from allyouneed.inference.engine import Ids
-from allyouneed.inference.engines import gpu_engine, load_engine
+from allyouneed.inference.engines import gpu_engine, load_engine, wanted_shortlist
 from allyouneed.inference.fast_engine import FastEngine
 from allyouneed.inference.fast_reading import fast_details
 from allyouneed.inference.fast_search import fast_search
@@ -34,6 +34,7 @@ from allyouneed.inference.translations import (
 )
 from allyouneed.manifest import TOKENIZER, Manifest, load_manifest
 from allyouneed.models import find_model
+from allyouneed.shortlist import Shortlist
 from allyouneed.text.capitals import are_capitals
 from allyouneed.text.normalize import normalize
 from allyouneed.text.sentences import Document, split_to_fit
@@ -71,6 +72,7 @@ class Translator:
         manifest: Manifest,
         batch_tokens: int | None = None,
         engine: "FastEngine | GpuEngine | None" = None,
+        shortlist: Shortlist | None = None,
     ) -> None:
         if isinstance(model, Path):
             self._folder = model
@@ -79,6 +81,7 @@ class Translator:
         self.tokenizer = tokenizer
         self.manifest = manifest
         self.engine = engine
+        self.shortlist = shortlist  # an engine has its own
         on_cpu = isinstance(model, Path) or model.device.type == "cpu"
         self.batch_tokens = batch_tokens or (2_000 if on_cpu else 16_000)
 
@@ -90,23 +93,32 @@ class Translator:
         *,
         engine: str = "auto",
         threads: int | None = None,
+        shortlist: bool | None = None,
     ) -> "Translator":
         """`model` is a folder or the name of a shipped model; None takes the first of those.
 
         `engine` is one of `inference.engines.ENGINES`; `threads` are those of the native engine,
-        by default as many as there are cores, up to 16.
+        by default as many as there are cores, up to 16. `shortlist`: whether a translation is
+        chosen from the likely pieces only, by default as the model says.
         """
         folder = find_model(model)
+        manifest = load_manifest(folder)
+        pieces = wanted_shortlist(folder, manifest, shortlist)
         if is_surely_cpu(device) or pick_device(device).type == "cpu":
-            manifest, tokenizer = load_manifest(folder), Tokenizer.load(folder / TOKENIZER)
-            native = load_engine(folder, manifest, len(tokenizer), engine, threads)
+            tokenizer = Tokenizer.load(folder / TOKENIZER)
+            native = load_engine(folder, manifest, len(tokenizer), engine, threads, pieces)
             if native is not None:
-                return cls(folder, tokenizer, manifest, engine=native)
+                return cls(folder, tokenizer, manifest, engine=native, shortlist=pieces)
         from allyouneed.checkpoint import load_model
 
         loaded = load_model(folder, pick_device(device))
         on_cpu = loaded.model.device.type == "cpu"
-        return cls(*loaded, engine=None if on_cpu else gpu_engine(loaded.model, engine))
+        fast = None if on_cpu else gpu_engine(loaded.model, engine)
+        if fast is None:
+            return cls(*loaded, shortlist=pieces)
+        if shortlist:
+            raise ConfigError("shortlists are for CPUs: leave it out, or use --device cpu")
+        return cls(*loaded, engine=fast)
 
     @functools.cached_property
     def model(self) -> "Transformer":
@@ -352,7 +364,9 @@ class Translator:
         with _evaluating(self.model):
             for batch in self._batches(parts):
                 sources, prefixes = [part.ids for part in batch], [part.prefix for part in batch]
-                found = plain_search.search(self.model, sources, strategy, limits, n_best, prefixes)
+                found = plain_search.search(
+                    self.model, sources, strategy, limits, n_best, prefixes, self.shortlist
+                )
                 for part, hypotheses in zip(batch, found, strict=True):
                     part.hypotheses = hypotheses
                     done(part)

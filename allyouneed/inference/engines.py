@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from allyouneed.errors import CheckpointError, ConfigError
 from allyouneed.inference.fast_engine import FastEngine, hindrance
-from allyouneed.manifest import WEIGHTS, Manifest, check_vocabulary
+from allyouneed.manifest import WEIGHTS, Manifest, check_vocabulary, load_shortlist
+from allyouneed.shortlist import Shortlist
 from allyouneed.weights import Weights
 
 if TYPE_CHECKING:  # torch takes a second to load, and the native engine does without
@@ -25,7 +26,12 @@ _HEADS_ON_GPU = (16, 32, 64, 128)
 
 
 def load_engine(
-    folder: Path, manifest: Manifest, n_pieces: int, name: str, threads: int | None = None
+    folder: Path,
+    manifest: Manifest,
+    n_pieces: int,
+    name: str,
+    threads: int | None = None,
+    shortlist: Shortlist | None = None,
 ) -> FastEngine | None:
     """The native engine for a model folder, or None for the plain model."""
     if name == "plain":
@@ -38,7 +44,9 @@ def load_engine(
     weights = Weights.open(folder / WEIGHTS)
     eight_bits = weights.are_in_eight_bits if name == "auto" else name == "int8"
     try:
-        return FastEngine(manifest.model, weights, eight_bits=eight_bits, threads=threads)
+        return FastEngine(
+            manifest.model, weights, eight_bits=eight_bits, threads=threads, shortlist=shortlist
+        )
     except CheckpointError as error:
         raise CheckpointError(f"{folder}: {error}") from None
 
@@ -52,6 +60,16 @@ def native_engine(model: "Transformer", threads: int | None = None) -> FastEngin
         return None
     weights = Weights({name: tensor.numpy() for name, tensor in model.state_dict().items()})
     return FastEngine(model.config, weights, eight_bits=False, threads=threads)
+
+
+def wanted_shortlist(folder: Path, manifest: Manifest, wanted: bool | None) -> Shortlist | None:
+    """A model's shortlist where it is to be used; `wanted` is None where the model decides."""
+    if wanted and manifest.shortlist is None:
+        raise ConfigError(
+            f"{folder}: the model has no shortlist; `allyouneed shortlist` learns one from its text"
+        )
+    used = manifest.shortlist if wanted is None else wanted
+    return load_shortlist(folder, manifest) if used else None
 
 
 def gpu_engine(model: "Transformer", name: str) -> "GpuEngine | None":

@@ -17,6 +17,7 @@ from allyouneed.inference.compilation import NoLibrary, native_library
 from allyouneed.inference.engine import Candidates, Ids
 from allyouneed.inference.host_beams import HostBeams
 from allyouneed.inference.layout import check_names, linears, norms
+from allyouneed.shortlist import Shortlist
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 from allyouneed.weights import Floats, Weights
 
@@ -41,7 +42,13 @@ class FastEngine:
     widest_beam = math.inf
 
     def __init__(
-        self, config: ModelConfig, weights: Weights, *, eight_bits: bool, threads: int | None = None
+        self,
+        config: ModelConfig,
+        weights: Weights,
+        *,
+        eight_bits: bool,
+        threads: int | None = None,
+        shortlist: Shortlist | None = None,
     ) -> None:
         library = native_library()
         if isinstance(library, NoLibrary):
@@ -49,6 +56,7 @@ class FastEngine:
         self.lock = threading.Lock()
         self.config = config
         self.eight_bits = eight_bits
+        self._shortlist = shortlist
         self._library = library
         widths = config.d_model, config.d_ff, config.n_heads, config.d_k, config.d_v
         depths = config.n_layers, config.decoder_layers
@@ -65,17 +73,21 @@ class FastEngine:
         weakref.finalize(self, library.engine_free, self._engine).atexit = False
         self._set_linears(weights)
         self._set_norms(weights)
+        if shortlist is not None:
+            always = shortlist.always
+            self._call("set_shortlist", len(always), _pointer(always))
         is_learned = config.positions == "learned"
         shape = config.max_positions, config.d_model
         self._learned_positions = weights.floats("positions.weight", shape) if is_learned else None
 
     @property
     def name(self) -> str:
-        return "native int8" if self.eight_bits else "native float32"
+        bits = "int8" if self.eight_bits else "float32"
+        return f"native {bits}" if self._shortlist is None else f"native {bits} with a shortlist"
 
     @property
     def beams(self) -> HostBeams:
-        return HostBeams(self)
+        return HostBeams(self, self._shortlist)
 
     def reserve(self, n_slots: int, n_beams: int, longest_source: int, longest_target: int) -> None:
         self._positions = self._learned_positions  # kept here, where the native engine reads them
@@ -91,6 +103,9 @@ class FastEngine:
             lengths = np.array([len(sources[i]) + 1 for i in places], dtype=np.int32)
             into = np.array([slots[i] for i in places], dtype=np.int32)
             self._call("encode", len(places), _pointer(ids), _pointer(lengths), _pointer(into))
+
+    def offer(self, slot: int, choices: NDArray[np.int32]) -> None:
+        self._call("offer", slot, len(choices), _pointer(choices))
 
     def step(self, rows: NDArray[Any], origins: NDArray[np.int32], n_best: int) -> Candidates:
         ids = np.empty((len(rows), n_best), dtype=np.int32)

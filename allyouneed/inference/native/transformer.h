@@ -30,6 +30,8 @@ class Engine {
     virtual void set_linear(int number, int n_out, int n_in, const void* w, const float* scale,
                             const float* bias) = 0;
     virtual void set_norm(int number, const float* gain, const float* bias) = 0;
+    virtual void set_shortlist(int n_always, const int32_t* always) = 0;
+    virtual void offer(int slot, int n, const int32_t* ids) = 0;
     virtual void reserve(int n_slots, int n_beams, int longest_source, int longest_target,
                          const float* positions) = 0;
     virtual void encode(int n_sentences, const int32_t* ids, const int32_t* lengths,
@@ -49,7 +51,10 @@ class EngineOf : public Engine {
                    DECODER_LINEARS * shape.decoder_layers),
           norms_(2 * shape.encoder_layers + 3 * shape.decoder_layers),
           own_(shape.decoder_layers),
-          memory_(shape.decoder_layers) {}
+          memory_(shape.decoder_layers),
+          ids_(rounded_up(shape.vocabulary, COLUMNS)) {
+        for (size_t id = 0; id < ids_.size(); ++id) ids_[id] = (int32_t)id;
+    }
 
     void set_linear(int number, int n_out, int n_in, const void* w, const float* scale,
                     const float* bias) override {
@@ -60,6 +65,14 @@ class EngineOf : public Engine {
         Norm& norm = norms_[number];
         norm.gain.assign(gain, gain + shape_.d_model);
         norm.bias.assign(bias, bias + shape_.d_model);
+    }
+
+    void set_shortlist(int n_always, const int32_t* always) override {
+        always_.choose(linears_[0], n_always, always);
+    }
+
+    void offer(int slot, int n, const int32_t* ids) override {
+        offered_[slot].choose(linears_[0], n, ids);
     }
 
     void reserve(int n_slots, int n_beams, int longest_source, int longest_target,
@@ -75,6 +88,7 @@ class EngineOf : public Engine {
         for (auto& cache : own_) cache.resize(n_target * shape_.d_k, n_target * shape_.d_v);
         scores_.resize((size_t)threads_.most() * score_stride());
         transposed_.resize((size_t)threads_.most() * shape_.d_k * source_stride_);
+        offered_.resize(std::max(offered_.size(), (size_t)n_slots));
     }
 
     void encode(int n_sentences, const int32_t* ids, const int32_t* lengths,
@@ -182,6 +196,18 @@ class EngineOf : public Engine {
         std::vector<float> gain, bias;
     };
 
+    // Some pieces of the vocabulary.
+    struct Choices {
+        Linear<Number> linear;
+        std::vector<int32_t> ids;  // of its columns, the last panel filled up
+
+        void choose(const Linear<Number>& vocabulary, int n, const int32_t* pieces) {
+            ids.assign(pieces, pieces + n);
+            linear.gather(vocabulary, ids, NEVER);
+            ids.resize(linear.n_panels * COLUMNS);
+        }
+    };
+
     // Of one layer: own keys and values (slot, head, position, beam, d), the memory's keys
     // transposed (slot, head, d, position) and its values (slot, head, position, d).
     struct Cache {
@@ -241,7 +267,7 @@ class EngineOf : public Engine {
     void project(const Linear<Number>& linear, int n_rows, int thread, bool rectified = false) {
         const Share panels(linear.n_panels, thread, threads_.count());
         const Floats least = all(rectified ? 0 : NEVER);
-        multiply(factor_, n_rows, linear, panels.begin, panels.end,
+        multiply(factor_, 0, n_rows, linear, panels.begin, panels.end,
                  [&](int row, int column, const Floats* outputs) {
                      float* to = projected_at(row, linear) + column;
                      for (int s = 0; s < STRIPS; ++s)
@@ -373,7 +399,7 @@ class EngineOf : public Engine {
         factor_.set(r, heads_at(r), n_heads * d_v);
     }
 
-    // This thread's part of the vocabulary.
+    // This thread's part of what may be chosen.
     void find_best(int n_rows, const Row* row, int n_best, int thread) {
         const size_t first = (size_t)thread * n_rows;
         for (int r = 0; r < n_rows; ++r)
@@ -381,11 +407,26 @@ class EngineOf : public Engine {
                                    &best_ids_[(first + r) * n_best], n_best, row[r].forced,
                                    row[r].may_end);
         const Rules rules = {shape_.pad, shape_.begin, shape_.end};
-        const Share panels(linears_[0].n_panels, thread, threads_.count());
-        multiply(factor_, n_rows, linears_[0], panels.begin, panels.end,
-                 [&](int r, int column, const Floats* outputs) {
-                     best_[first + r].see(column, outputs, rules);
-                 });
+        const auto look = [&](int from, int to, const Linear<Number>& linear, const Share& panels,
+                              const std::vector<int32_t>& ids) {
+            multiply(factor_, from, to, linear, panels.begin, panels.end,
+                     [&](int r, int column, const Floats* outputs) {
+                         best_[first + r].see(&ids[column], outputs, rules);
+                     });
+        };
+        const int n_threads = threads_.count();
+        if (always_.ids.empty()) {
+            look(0, n_rows, linears_[0], Share(linears_[0].n_panels, thread, n_threads), ids_);
+            return;
+        }
+        look(0, n_rows, always_.linear, Share(always_.linear.n_panels, thread, n_threads),
+             always_.ids);
+        const Share rows(n_rows, thread, n_threads);
+        for (int from = rows.begin, to; from < rows.end; from = to) {
+            for (to = from; to < rows.end && row[to].slot == row[from].slot;) ++to;
+            const Choices& offered = offered_[row[from].slot];
+            look(from, to, offered.linear, Share(offered.linear.n_panels, 0, 1), offered.ids);
+        }
     }
 
     const Shape shape_;
@@ -401,4 +442,7 @@ class EngineOf : public Engine {
     Memory<int32_t> best_ids_;
     Memory<BestTokens> best_;
     Factor<Number> factor_;
+    std::vector<int32_t> ids_;  // of all columns of the vocabulary
+    Choices always_;                 // of a shortlist
+    std::vector<Choices> offered_;   // by slot
 };
