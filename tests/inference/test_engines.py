@@ -466,7 +466,9 @@ def test_fewer_threads_than_asked_for_do_the_work() -> None:
         preexec_fn=_stacks_too_large_for_many,
     )
 
-    assert (shown.returncode, shown.stdout) == (0, "Ein Mann fährt mit dem Fahrrad.\n"), shown.stderr
+    assert (shown.returncode, shown.stdout) == (0, "Ein Mann fährt mit dem Fahrrad.\n"), (
+        shown.stderr
+    )
 
 
 @needs_compiler
