@@ -4,11 +4,13 @@ BIN := .venv/bin
 
 .PHONY: demo test format clean
 
-demo: .venv/installed  ## set up, then translate with the shipped model
+demo: .venv/installed  ## set up, then translate with the shipped models
 	$(BIN)/allyouneed translate \
-	  "A man in a blue shirt is standing on a ladder." \
-	  "Three girls in red shirts play on a green field." \
-	  "Two dogs are playing with a red ball in the snow."
+	  "The weather will be fine tomorrow, so we could go to the lake." \
+	  "The European Commission presented its proposal on Wednesday."
+	$(BIN)/allyouneed translate \
+	  "Wegen des starken Regens wurde das Spiel abgesagt." \
+	  "Die Regierung hat gestern ein neues Gesetz zum Schutz der Umwelt beschlossen."
 
 test: .venv/installed-dev  ## set up, then check formatting, lint, types and behaviour
 	$(BIN)/ruff format --check .

@@ -7,7 +7,7 @@ import dataclasses
 import difflib
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -63,6 +63,8 @@ def from_tree(cls: type[Config], tree: object, where: str, prefix: str = "") -> 
             close = difflib.get_close_matches(str(key), types_of, n=1)
             hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(types_of)}"
             raise ConfigError(f"{where}: {prefix}{key} is not a setting; {hint}")
+    if missing := [key for key in _required(cls) if key not in tree]:
+        raise ConfigError(f"{where}: {prefix}{missing[0]} is missing")
     values = {
         key: _convert(value, types_of[key], where, f"{prefix}{key}") for key, value in tree.items()
     }
@@ -70,6 +72,13 @@ def from_tree(cls: type[Config], tree: object, where: str, prefix: str = "") -> 
         return cls(**values)
     except ConfigError as error:
         raise ConfigError(f"{where}: {prefix}{error}") from None
+
+
+def _required(cls: Any) -> Iterator[str]:
+    """The fields of a dataclass that have no default."""
+    for field in dataclasses.fields(cls):
+        if field.default is field.default_factory is dataclasses.MISSING:
+            yield field.name
 
 
 def _convert(value: object, wanted: Any, where: str, key: str) -> object:

@@ -25,7 +25,7 @@ class Selection:
     def completed(self, attention: Attention) -> "Selection":
         """With the usual layer and all heads where nothing is said, and refused if not there."""
         map_ = self.map(attention)
-        # The last layer but one comes nearest to word alignment (see `inference.align`).
+        # The last layer but one comes nearest to word alignment (see `inference.translations`).
         layer = max(0, map_.n_layers - 2) if self.layer is None else self.layer
         heads = tuple(range(map_.n_heads)) if self.heads is None else self.heads
         _check("layer", [layer], map_.n_layers)

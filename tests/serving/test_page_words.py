@@ -39,10 +39,10 @@ def test_alternatives_mark_where_they_differ(open_page: OpenPage) -> None:
     expect(best).to_contain_text("Ich weiß nicht, wo er wohnt.")
     expect(other).to_contain_text("Ich weiß nicht, wo er lebt.")
 
-    expect(other.locator("em")).to_have_text(["lebt."])
+    expect(other.locator("em")).to_have_text(["lebt"])
     expect(best.locator("em")).to_have_count(0)
     other.get_by_role("radio").check()
-    expect(best.locator("em")).to_have_text(["wohnt."])
+    expect(best.locator("em")).to_have_text(["wohnt"])
 
 
 def test_a_choice_outlives_typing_on(open_page: OpenPage) -> None:
@@ -93,6 +93,21 @@ def test_a_word_shows_what_it_attended_to(open_page: OpenPage) -> None:
     before = "".join(it["before"] + it["text"] for it in sentence["words"][:place])
     start = TEXT.index(sentence["source"]) + len(before + attended["before"])
     assert corner_of_end(it.page) == pytest.approx(corner_of_character(it.page, start), abs=3)
+
+
+def test_text_in_capitals_is_shown_as_it_is_copied(open_page: OpenPage) -> None:
+    it = open_page()
+    it.translate("I AM SO HAPPY TODAY!")
+
+    expect(it.words).to_have_text(["ICH", "BIN", "HEUTE", "SO", "GLÜCKLICH", "!"])
+    it.button("Copy").click()
+    expect(it.button("Copied")).to_be_visible()
+    copied = it.page.evaluate("navigator.clipboard.readText()")
+    assert copied == it.translation.text_content() == "ICH BIN HEUTE SO GLÜCKLICH!"
+    it.words.nth(4).click()
+    expect(it.page.locator("#readout")).to_contain_text("attended to HAPPY")
+    it.button("Explore attention").click()
+    expect(it.explorer).to_contain_text("Ich bin heute so glücklich!")  # what the model wrote
 
 
 def corner_of_end(page: Page) -> list[float]:
