@@ -128,28 +128,20 @@ def test_the_same_seed_makes_the_same_pairs() -> None:
 
 @pytest.mark.parametrize("direction", ["en-de", "de-en"])
 def test_files_are_named_by_side_and_language(direction: str, tmp_path: Path) -> None:
-    source, target = direction.split("-")
-    for language, lines in (("en", "One.\nTwo.\n"), ("de", "Eins.\nZwei.\n")):
-        (tmp_path / f"numbers.{language}").write_text(lines, encoding="utf-8")
+    languages = direction.split("-")
+    printed = {"en": ["One.", "Two."], "de": ["Eins.", "Zwei."]}
+    for language, lines in printed.items():
+        (tmp_path / f"numbers.{language}").write_text("\n".join(lines), encoding="utf-8")
+    options = ["--pairs", "20", "--seed", "3", "--output", f"{tmp_path}/new/typed"]
 
-    typed_text.main(
-        [
-            direction,
-            "--pairs",
-            "20",
-            "--output",
-            f"{tmp_path}/new/typed",
-            f"{tmp_path}/numbers.LANG",
-        ]
-    )
+    typed_text.main([direction, *options, f"{tmp_path}/numbers.LANG"])
 
-    made = [tmp_path / f"new/typed.source.{source}", tmp_path / f"new/typed.target.{target}"]
-    assert sorted((tmp_path / "new").iterdir()) == made
-    sources, targets = (path.read_text(encoding="utf-8").splitlines() for path in made)
-    assert len(sources) == len(targets) == 20
-    german = sources if source == "de" else targets
-    assert any(line.lower().startswith(("eins", "zwei")) for line in german)
-    assert not any(line.lower().startswith(("one", "two")) for line in german)
+    files = [f"typed.source.{languages[0]}", f"typed.target.{languages[1]}"]
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == files
+    sides = [(tmp_path / "new" / file).read_text(encoding="utf-8").splitlines() for file in files]
+    pairs = list(zip(*(printed[language] for language in languages), strict=True))
+    expected = typed_text.typed(random.Random(3), pairs, 20, into=languages[1])
+    assert list(zip(*sides, strict=True)) == list(expected)
 
 
 def test_files_that_do_not_belong_together_are_refused(
