@@ -1,4 +1,4 @@
-"""A model is a folder: config.json, model.safetensors, tokenizer.model.
+"""A model is a folder: config.json, model.safetensors, tokenizer.model, maybe a shortlist.
 
 Folders are written under another name and renamed when whole, so what has its right name can be
 read, whatever interrupted the writing.
@@ -16,10 +16,11 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from allyouneed.atomic import new_folder
+from allyouneed.atomic import new_file, new_folder
 from allyouneed.errors import CheckpointError
 from allyouneed.manifest import (
     CONFIG,
+    SHORTLIST,
     TOKENIZER,
     WEIGHTS,
     Manifest,
@@ -27,6 +28,7 @@ from allyouneed.manifest import (
     load_manifest,
 )
 from allyouneed.model.transformer import Transformer
+from allyouneed.shortlist import Shortlist
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.weights import SCALE, Weights, in_eight_bits
 
@@ -36,6 +38,7 @@ __all__ = [
     "WEIGHTS",
     "LoadedModel",
     "Manifest",
+    "add_shortlist",
     "average_weights",
     "load_manifest",
     "load_model",
@@ -59,10 +62,11 @@ def save_model(
     tokenizer: Tokenizer,
     manifest: Manifest,
     dtype: torch.dtype = torch.float32,
+    shortlist: Shortlist | None = None,
 ) -> None:
     """Write a model folder, in place of one that may be there; int8 is a quarter of float32."""
     with new_model_folder(folder) as unfinished:
-        write_model(unfinished, weights, tokenizer, manifest, dtype)
+        write_model(unfinished, weights, tokenizer, manifest, dtype, shortlist)
 
 
 def write_model(
@@ -71,6 +75,7 @@ def write_model(
     tokenizer: Tokenizer,
     manifest: Manifest,
     dtype: torch.dtype = torch.float32,
+    shortlist: Shortlist | None = None,
 ) -> None:
     """Write a model's files into a folder that exists."""
     tensors: dict[str, Tensor] = {}
@@ -82,7 +87,23 @@ def write_model(
     # Not save_file, which leaves a file that only its owner may read.
     (folder / WEIGHTS).write_bytes(save(tensors))
     tokenizer.save(folder / TOKENIZER)
+    if shortlist is None:
+        manifest = dataclasses.replace(manifest, shortlist=None)
+    else:
+        shortlist.save(folder / SHORTLIST)
     write_json(folder / CONFIG, dataclasses.asdict(manifest))
+
+
+def add_shortlist(folder: Path, shortlist: Shortlist, *, by_default: bool) -> None:
+    """Put a shortlist into a model folder; `by_default`: it is used unless told otherwise."""
+    manifest = dataclasses.replace(load_manifest(folder), shortlist=by_default)
+    try:
+        with new_file(folder / SHORTLIST) as unfinished:
+            shortlist.save(unfinished)
+        with new_file(folder / CONFIG) as unfinished:
+            write_json(unfinished, dataclasses.asdict(manifest))
+    except OSError as error:
+        raise CheckpointError(f"{folder}: cannot be written: {error}; make room there") from None
 
 
 def load_model(folder: Path, device: torch.device | str = "cpu") -> LoadedModel:
@@ -102,7 +123,10 @@ def load_model(folder: Path, device: torch.device | str = "cpu") -> LoadedModel:
 def load_weights(folder: Path) -> dict[str, Tensor]:
     """All weights in float32, however they are stored."""
     weights = Weights.open(folder / WEIGHTS)
-    return {name: torch.tensor(weights.floats(name)) for name in weights.names}
+    try:
+        return {name: torch.tensor(weights.floats(name)) for name in weights.names}
+    except CheckpointError as error:
+        raise CheckpointError(f"{folder}: {error}") from None
 
 
 def _in_eight_bits(name: str, tensor: Tensor) -> dict[str, Tensor]:

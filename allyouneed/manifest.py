@@ -7,9 +7,11 @@ from pathlib import Path
 from allyouneed.config import DecodingConfig, ModelConfig
 from allyouneed.errors import CheckpointError, ConfigError
 from allyouneed.run_file import from_tree
+from allyouneed.shortlist import Shortlist
 
 FORMAT = 1
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
+SHORTLIST = "shortlist.safetensors"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +24,7 @@ class Manifest:
     max_source_tokens: int  # nearly all sources it was trained on are shorter; others are split
     model: ModelConfig
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
+    shortlist: bool | None = None  # whether it is used unless told otherwise; None: there is none
 
 
 def load_manifest(folder: Path) -> Manifest:
@@ -35,8 +38,11 @@ def load_manifest(folder: Path) -> Manifest:
             f"{folder}: not a model folder: it has no {CONFIG}; of a finished run, "
             "the folder `model` inside it is the one to name"
         ) from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: not readable as JSON: {error}") from None
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:  # of JSON or of UTF-8
+        found = str(error) if path.stat().st_size else "it is empty"
+        raise CheckpointError(f"{path}: not readable as JSON: {found}; copy it anew") from None
     if isinstance(tree, dict) and tree.get("format", FORMAT) != FORMAT:
         raise CheckpointError(
             f"{path}: written in format {tree['format']}, this version reads {FORMAT}; "
@@ -44,8 +50,15 @@ def load_manifest(folder: Path) -> Manifest:
         )
     try:
         return from_tree(Manifest, tree, str(path))
-    except (ConfigError, TypeError) as error:
-        raise CheckpointError(f"{path}: {error}") from None
+    except ConfigError as error:
+        raise CheckpointError(f"{error}; copy it anew, or name another model folder") from None
+
+
+def load_shortlist(folder: Path, manifest: Manifest) -> Shortlist | None:
+    """That of a model folder, where it has one."""
+    if manifest.shortlist is None:
+        return None
+    return Shortlist.load(folder / SHORTLIST, manifest.model.vocab_size)
 
 
 def check_vocabulary(folder: Path, n_embedded: int, n_pieces: int) -> None:

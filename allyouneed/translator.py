@@ -14,17 +14,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from allyouneed.device import is_surely_cpu, pick_device
-from allyouneed.errors import DataError
+from allyouneed.errors import CheckpointError, ConfigError, DataError
 from allyouneed.inference.batches import by_length
-from allyouneed.inference.engines import gpu_engine, load_engine
+from allyouneed.inference.engine import Ids
+from allyouneed.inference.engines import gpu_engine, load_engine, wanted_shortlist
+from allyouneed.inference.fast_engine import FastEngine
+from allyouneed.inference.fast_reading import fast_details
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.inference.hypotheses import penalty
 from allyouneed.inference.limits import Limits
-from allyouneed.inference.parts import Part, in_capitals, joined
+from allyouneed.inference.parts import Part, joined
 from allyouneed.inference.strategies import BeamSearch, Greedy, Strategy
-from allyouneed.inference.translations import Candidate, Details, Score, Translation
+from allyouneed.inference.translations import (
+    Candidate,
+    Details,
+    Score,
+    Translation,
+    alignment_of,
+)
 from allyouneed.manifest import TOKENIZER, Manifest, load_manifest
 from allyouneed.models import find_model
+from allyouneed.shortlist import Shortlist
 from allyouneed.text.capitals import are_capitals
 from allyouneed.text.normalize import normalize
 from allyouneed.text.sentences import Document, split_to_fit
@@ -32,7 +42,6 @@ from allyouneed.text.tokenizer import END, Tokenizer
 from allyouneed.visualization.attention import Attention
 
 if TYPE_CHECKING:  # torch takes a second to load, and the native engine does without
-    from allyouneed.inference.fast_engine import FastEngine
     from allyouneed.inference.gpu.engine import GpuEngine
     from allyouneed.model.transformer import Transformer
 
@@ -43,6 +52,8 @@ __all__ = [
     "Translation",
     "Translator",
 ]
+
+_WIDEST_BEAM = 64  # in which the n best are looked for
 
 T = TypeVar("T")
 
@@ -61,6 +72,7 @@ class Translator:
         manifest: Manifest,
         batch_tokens: int | None = None,
         engine: "FastEngine | GpuEngine | None" = None,
+        shortlist: Shortlist | None = None,
     ) -> None:
         if isinstance(model, Path):
             self._folder = model
@@ -69,6 +81,7 @@ class Translator:
         self.tokenizer = tokenizer
         self.manifest = manifest
         self.engine = engine
+        self.shortlist = shortlist  # an engine has its own
         on_cpu = isinstance(model, Path) or model.device.type == "cpu"
         self.batch_tokens = batch_tokens or (2_000 if on_cpu else 16_000)
 
@@ -80,23 +93,32 @@ class Translator:
         *,
         engine: str = "auto",
         threads: int | None = None,
+        shortlist: bool | None = None,
     ) -> "Translator":
         """`model` is a folder or the name of a shipped model; None takes the first of those.
 
         `engine` is one of `inference.engines.ENGINES`; `threads` are those of the native engine,
-        by default as many as there are cores, up to 16.
+        by default as many as there are cores, up to 16. `shortlist`: whether a translation is
+        chosen from the likely pieces only, by default as the model says.
         """
         folder = find_model(model)
+        manifest = load_manifest(folder)
+        pieces = wanted_shortlist(folder, manifest, shortlist)
         if is_surely_cpu(device) or pick_device(device).type == "cpu":
-            manifest, tokenizer = load_manifest(folder), Tokenizer.load(folder / TOKENIZER)
-            native = load_engine(folder, manifest, len(tokenizer), engine, threads)
+            tokenizer = Tokenizer.load(folder / TOKENIZER)
+            native = load_engine(folder, manifest, len(tokenizer), engine, threads, pieces)
             if native is not None:
-                return cls(folder, tokenizer, manifest, engine=native)
+                return cls(folder, tokenizer, manifest, engine=native, shortlist=pieces)
         from allyouneed.checkpoint import load_model
 
         loaded = load_model(folder, pick_device(device))
         on_cpu = loaded.model.device.type == "cpu"
-        return cls(*loaded, engine=None if on_cpu else gpu_engine(loaded.model, engine))
+        fast = None if on_cpu else gpu_engine(loaded.model, engine)
+        if fast is None:
+            return cls(*loaded, shortlist=pieces)
+        if shortlist:
+            raise ConfigError("shortlists are for CPUs: leave it out, or use --device cpu")
+        return cls(*loaded, engine=fast)
 
     @functools.cached_property
     def model(self) -> "Transformer":
@@ -139,11 +161,7 @@ class Translator:
         if n_best > 1 and isinstance(strategy, BeamSearch):
             # Some of the beam may be one text in different pieces: see whether there are others.
             n_found = max(n_best, strategy.size)
-        capitals = [decoding.lower_capitals and are_capitals(text) for text in texts]
-        read = [
-            text.capitalize() if lowered else text
-            for text, lowered in zip(texts, capitals, strict=True)
-        ]
+        read = [self._as_read(text) for text in texts]
         prefix_ids = self.tokenizer.encode_batch(prefixes or [""] * len(texts))
         divided = [
             self._divide(number, *text)
@@ -161,15 +179,27 @@ class Translator:
 
         parts = list(itertools.chain.from_iterable(divided))
         self._search(parts, strategy, limits, n_found, done)
+        if not all(part.hypotheses for part in parts):
+            raise CheckpointError(
+                "the model computes no numbers (NaN), so its weights are broken; take an earlier "
+                "checkpoint, or copy them anew"
+            )
+        if n_best > 1 and isinstance(strategy, BeamSearch):
+            self._search_wider(parts, strategy, limits, n_best)
         if alignments:
             self._align(parts)
-        translations = [
-            joined(text, parts, self.tokenizer, strategy, n_best, alignments, self._attention)
-            for text, parts in zip(texts, divided, strict=True)
-        ]
         return [
-            in_capitals(translation, self._attention) if lowered else translation
-            for translation, lowered in zip(translations, capitals, strict=True)
+            joined(
+                text,
+                parts,
+                self.tokenizer,
+                strategy,
+                n_best,
+                alignments,
+                self._attention,
+                capitals=text != as_read,
+            )
+            for text, as_read, parts in zip(texts, read, divided, strict=True)
         ]
 
     def stream(
@@ -206,7 +236,8 @@ class Translator:
 
     def sentences(self, text: str, most: float = math.inf) -> Document:
         """The sentences of a text, each as long as the model takes at once; no more than `most`."""
-        return Document.parse(text, self.source_language, most).divided(self._fits, most)
+        whole = Document.parse(text, self.source_language, most)
+        return whole.divided(lambda sentence: self._fits(self._as_read(sentence)), most)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Score]:
         """How probable each target is as the translation of its source."""
@@ -214,8 +245,8 @@ class Translator:
             raise DataError(
                 f"{len(sources)} sources and {len(targets)} targets; they must be as many"
             )
-        source_ids = self.tokenizer.encode_batch(sources)
-        target_ids = self.tokenizer.encode_batch(targets)
+        source_ids = self.tokenizer.encode_batch(list(map(self._as_read, sources)))
+        target_ids = self.tokenizer.encode_batch(list(map(self._as_read, targets)))
         lengths = [1 + max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
         max_length = self.manifest.model.max_length
         if lengths and max(lengths) > (max_length or math.inf):
@@ -233,23 +264,25 @@ class Translator:
 
         The sources must be as long as the model takes at once, as those of `sentences` are.
         """
-        from allyouneed.inference.teacher_forcing import log_probs_and_weights
-
         pairs = [
             (self.tokenizer.ids(translation.source_tokens), self.tokenizer.ids(hypothesis.tokens))
             for translation in translations
             for hypothesis in translation.hypotheses
         ]
         sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        computed = self._over_pairs(log_probs_and_weights, sources, targets)
-        found = (Details(tuple(log_probs), weights) for log_probs, weights in computed)
+        if isinstance(self.engine, FastEngine):
+            found = iter(fast_details(self.engine, sources, targets))
+        else:
+            from allyouneed.inference.teacher_forcing import details
+
+            found = iter(self._over_pairs(details, sources, targets))
         return [list(itertools.islice(found, len(it.hypotheses))) for it in translations]
 
     def _over_pairs(
         self,
-        compute: Callable[["Transformer", Sequence[list[int]], Sequence[list[int]]], list[T]],
-        sources: Sequence[list[int]],
-        targets: Sequence[list[int]],
+        compute: Callable[["Transformer", Sequence[Ids], Sequence[Ids]], list[T]],
+        sources: Sequence[Ids],
+        targets: Sequence[Ids],
     ) -> list[T]:
         """What `compute` makes of each pair, in batches of like lengths."""
         lengths = [1 + max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
@@ -268,10 +301,10 @@ class Translator:
         if target is None:
             return self.translate([source])[0].attention()
         if isinstance(target, str):
-            target = self.tokenizer.pieces(self.tokenizer.encode(target))
+            target = self._tokens(target)
         elif unknown := [piece for piece in target if not self.tokenizer.knows(piece)]:
             raise DataError(f"{unknown[0]!r} is not a token of this model; give the text instead")
-        return self._attention(self.tokenizer.pieces(self.tokenizer.encode(source)), target)
+        return self._attention(self._tokens(source), target)
 
     def _attention(self, source_tokens: Sequence[str], target_tokens: Sequence[str]) -> Attention:
         from allyouneed.inference.attention import attend
@@ -287,8 +320,16 @@ class Translator:
         known = self.manifest.model.max_length or self.manifest.max_source_tokens
         return max(1, min(known, self.manifest.max_source_tokens) - 1)
 
-    def _fits(self, text: str) -> bool:
-        return len(self.tokenizer.encode(text)) <= self._longest_part
+    def _as_read(self, text: str) -> str:
+        """What the model sees of a text: one all in capitals in lower case, if it wants it so."""
+        lowers = self.manifest.decoding.lower_capitals and are_capitals(text)
+        return text.capitalize() if lowers else text
+
+    def _tokens(self, text: str) -> list[str]:
+        return self.tokenizer.pieces(self.tokenizer.encode(self._as_read(text)))
+
+    def _fits(self, read: str) -> bool:
+        return len(self.tokenizer.encode(read)) <= self._longest_part
 
     def _divide(self, number: int, text: str, ids: list[int], prefix: list[int]) -> list[Part]:
         if len(ids) <= self._longest_part:
@@ -323,10 +364,27 @@ class Translator:
         with _evaluating(self.model):
             for batch in self._batches(parts):
                 sources, prefixes = [part.ids for part in batch], [part.prefix for part in batch]
-                found = plain_search.search(self.model, sources, strategy, limits, n_best, prefixes)
+                found = plain_search.search(
+                    self.model, sources, strategy, limits, n_best, prefixes, self.shortlist
+                )
                 for part, hypotheses in zip(batch, found, strict=True):
                     part.hypotheses = hypotheses
                     done(part)
+
+    def _search_wider(
+        self, parts: Sequence[Part], strategy: BeamSearch, limits: Limits, n_best: int
+    ) -> None:
+        """Look on where a beam is full of one text in different pieces."""
+        size = strategy.size
+        while size < _WIDEST_BEAM and (
+            short := [part for part in parts if part.n_texts(self.tokenizer) < n_best]
+        ):
+            size = min(2 * size, _WIDEST_BEAM)
+            again = [Part(part.text, part.ids, part.prefix) for part in short]
+            wider = BeamSearch(size, strategy.length_penalty)
+            self._search(again, wider, limits, size, lambda part: None)
+            for part, found in zip(short, again, strict=True):
+                part.add(found.hypotheses)
 
     def _search_fast(
         self,
@@ -345,14 +403,15 @@ class Translator:
                 done(parts[place])
 
     def _align(self, parts: Sequence[Part]) -> None:
-        from allyouneed.inference.teacher_forcing import align
+        sources, targets = [part.ids for part in parts], [part.hypotheses[0].ids for part in parts]
+        if isinstance(self.engine, FastEngine):
+            found = [details.attention for details in fast_details(self.engine, sources, targets)]
+        else:
+            from allyouneed.inference.teacher_forcing import alignment_weights
 
-        with _evaluating(self.model):
-            for batch in self._batches(parts):
-                sources = [part.ids for part in batch]
-                best = [part.hypotheses[0].ids for part in batch]
-                for part, alignment in zip(batch, align(self.model, sources, best), strict=True):
-                    part.alignment = alignment
+            found = self._over_pairs(alignment_weights, sources, targets)
+        for part, attention in zip(parts, found, strict=True):
+            part.alignment = alignment_of(attention)
 
     def _score(self, target: Sequence[int], log_probs: Sequence[float]) -> Score:
         alpha = self.manifest.decoding.length_penalty

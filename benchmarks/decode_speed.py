@@ -2,8 +2,8 @@
 
 All are loaded, each in its own process, and take turns, so that a busy machine is unfair to none;
 figures are medians over the rounds, before which those on a GPU have one that does not count, as
-they compile and record. Without --model, a model with random weights is made up, and every
-translation is --tokens long.
+they compile and record. Without --model, a model with random weights is made up. --tokens makes
+every translation that long, as it must be with random weights.
 """
 
 import argparse
@@ -15,7 +15,16 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from decoding_systems import ON_CPU, ON_GPU, Ids, Job, Result, bytes_of_importing_torch, serve
+from decoding_systems import (
+    ON_CPU,
+    ON_GPU,
+    WITH_SHORTLIST,
+    Ids,
+    Job,
+    Result,
+    bytes_of_importing_torch,
+    serve,
+)
 
 MEBIBYTE = 2**20
 
@@ -115,6 +124,7 @@ def exported(folder: Path, into: Path, systems: list[str]) -> dict[str, Path]:
 
     from allyouneed.checkpoint import load_model, save_model
     from allyouneed.interop import CTranslate2, Format, HuggingFace, export
+    from allyouneed.manifest import load_shortlist
 
     forms: dict[str, Format] = {
         "ctranslate2-int8": CTranslate2("int8"),
@@ -125,8 +135,8 @@ def exported(folder: Path, into: Path, systems: list[str]) -> dict[str, Path]:
     wanted = [name for name in forms if {name, f"gpu-{name}"} & set(systems)]
     for name in wanted:
         export(loaded, forms[name], into / name)
-    weights = loaded.model.state_dict()
-    save_model(into / "int8", weights, loaded.tokenizer, loaded.manifest, torch.int8)
+    weights, shortlist = loaded.model.state_dict(), load_shortlist(folder, loaded.manifest)
+    save_model(into / "int8", weights, loaded.tokenizer, loaded.manifest, torch.int8, shortlist)
     return {"float32": folder} | {name: into / name for name in ["int8", *wanted]}
 
 
@@ -147,7 +157,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--reference", type=Path, help="for BLEU and chrF")
     parser.add_argument("--preset", default="base", help="of the model that is made up")
     parser.add_argument("--vocab-size", type=int, default=37_000)
-    parser.add_argument("--tokens", type=int, default=28, help="of a made-up translation")
+    parser.add_argument("--tokens", type=int, help="of every translation; made up: 28")
     parser.add_argument("--sentences", type=int, default=64, help="in batches")
     parser.add_argument("--single-sentences", type=int, help="one by one; by default a quarter")
     parser.add_argument("--beam-sizes", type=int, nargs="+", default=[4, 1])
@@ -155,8 +165,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=multiprocessing.cpu_count())
     parser.add_argument(
-        "--systems", nargs="+", choices=ON_CPU + ON_GPU, default=list(ON_CPU), metavar="SYSTEM",
-        help=f"on a CPU, all by default: {', '.join(ON_CPU)}; on a GPU: {', '.join(ON_GPU)}",
+        "--systems", nargs="+", choices=ON_CPU + WITH_SHORTLIST + ON_GPU, default=list(ON_CPU),
+        metavar="SYSTEM", help=f"on a CPU, all by default: {', '.join(ON_CPU)}; of a --model with "
+        f"a shortlist: {', '.join(WITH_SHORTLIST)}; on a GPU: {', '.join(ON_GPU)}",
     )  # fmt: skip
     parser.add_argument("--json", type=Path, help="write the figures here")
     arguments = parser.parse_args()
@@ -187,9 +198,9 @@ def main() -> None:
 
 
 def run(arguments: argparse.Namespace, temporary: Path) -> None:
-    folder, n_tokens = arguments.model, None
+    folder, n_tokens = arguments.model, arguments.tokens
     if folder is None:
-        folder, n_tokens = temporary / "model", arguments.tokens
+        folder, n_tokens = temporary / "model", n_tokens or 28
         made_up_model(folder, arguments.preset, arguments.vocab_size)
         sources = made_up_sources(arguments.sentences, arguments.vocab_size)
     else:

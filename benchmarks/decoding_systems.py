@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Ids = list[int]
 ON_CPU = ("int8", "float32", "plain", "ctranslate2-int8", "ctranslate2-float32", "huggingface")
+WITH_SHORTLIST = ("int8-shortlist", "float32-shortlist")  # on a CPU, of models that have one
 ON_GPU = ("gpu-float16", "gpu-bfloat16", "gpu-plain", "gpu-huggingface")
 
 
@@ -60,8 +61,10 @@ class System(Protocol):
 class Ours:
     """`fast_search`, with as many slots as the others have sentences in a batch."""
 
-    def __init__(self, folder: Path, engine: str, threads: int, *, on_gpu: bool) -> None:
-        from allyouneed.inference.engines import gpu_engine, load_engine
+    def __init__(
+        self, folder: Path, engine: str, threads: int, *, on_gpu: bool, shortlist: bool
+    ) -> None:
+        from allyouneed.inference.engines import gpu_engine, load_engine, wanted_shortlist
 
         self._engine: FastEngine | GpuEngine | None
         if on_gpu:
@@ -71,7 +74,8 @@ class Ours:
         else:
             manifest = load_manifest(folder)
             n_pieces = manifest.model.vocab_size
-            self._engine = load_engine(folder, manifest, n_pieces, engine, threads)
+            pieces = wanted_shortlist(folder, manifest, shortlist)
+            self._engine = load_engine(folder, manifest, n_pieces, engine, threads, pieces)
 
     def translate(self, job: Job) -> list[Ids]:
         from allyouneed.inference.beams import Beam, Task
@@ -176,8 +180,9 @@ def load(name: str, folders: dict[str, Path], threads: int) -> System:
         return HuggingFace(folders[kind], threads, device)
     if kind.startswith("ctranslate2"):
         return CTranslate2(folders[kind], threads)
-    folder = folders["int8" if kind == "int8" else "float32"]
-    return Ours(folder, kind, threads, on_gpu=device == "cuda")
+    engine = kind.removesuffix("-shortlist")
+    folder = folders["int8" if engine == "int8" else "float32"]
+    return Ours(folder, engine, threads, on_gpu=device == "cuda", shortlist=engine != kind)
 
 
 def serve(name: str, folders: dict[str, Path], threads: int, pipe: Connection) -> None:

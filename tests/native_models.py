@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from allyouneed.config import ModelConfig
-from allyouneed.inference.compilation import native_library
+from allyouneed.inference.compilation import NoLibrary, native_library
 from allyouneed.inference.fast_engine import FastEngine
 from allyouneed.model import Transformer
-from allyouneed.text.tokenizer import UNKNOWN
+from allyouneed.shortlist import Shortlist
+from allyouneed.text.tokenizer import END, UNKNOWN
 from allyouneed.weights import Weights
 
 # No two sizes alike, and a vocabulary that fills no panel, so that mistaking one for another shows.
@@ -20,7 +21,9 @@ CONFIG = ModelConfig(
 # Enough work in a batch that the engine shares it among its threads.
 WORTH_SHARING = dataclasses.replace(CONFIG, vocab_size=2001)
 
-needs_compiler = pytest.mark.skipif(native_library() is None, reason="no C++ compiler")
+needs_compiler = pytest.mark.skipif(
+    isinstance(native_library(), NoLibrary), reason="no C++ compiler"
+)
 
 
 def random_model(config: ModelConfig = CONFIG) -> Transformer:
@@ -39,8 +42,27 @@ def weights_of(model: Transformer) -> Weights:
     return Weights({name: tensor.numpy() for name, tensor in model.state_dict().items()})
 
 
-def engine_of(model: Transformer, *, eight_bits: bool = False, threads: int = 2) -> FastEngine:
-    return FastEngine(model.config, weights_of(model), eight_bits=eight_bits, threads=threads)
+def engine_of(
+    model: Transformer,
+    *,
+    eight_bits: bool = False,
+    threads: int = 2,
+    shortlist: Shortlist | None = None,
+) -> FastEngine:
+    weights = weights_of(model)
+    return FastEngine(
+        model.config, weights, eight_bits=eight_bits, threads=threads, shortlist=shortlist
+    )
+
+
+def random_shortlist(vocab_size: int, n_always: int, most: int) -> Shortlist:
+    """Up to `most` pieces for each source piece; some have none."""
+    rng = np.random.default_rng(2)
+    always = np.union1d(rng.choice(vocab_size, n_always, replace=False), END)
+    rare = np.setdiff1d(np.arange(END + 1, vocab_size), always)
+    counts = rng.integers(0, most + 1, vocab_size)
+    pieces = [rng.choice(rare, n, replace=False) for n in counts]
+    return Shortlist(always, counts, np.concatenate(pieces))
 
 
 def sources(n: int, longest: int = 40, vocab_size: int = CONFIG.vocab_size) -> list[list[int]]:

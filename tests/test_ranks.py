@@ -15,7 +15,7 @@ PACKAGE = Path(allyouneed.__file__).parent
 RANKS = (
     {"errors", "atomic"},
     {"config"},
-    {"run_file", "weights"},
+    {"run_file", "weights", "shortlist"},
     {"manifest"},
     {"text", "rows", "device"},
     {"models"},

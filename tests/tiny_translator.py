@@ -9,6 +9,7 @@ from allyouneed.checkpoint import Manifest
 from allyouneed.config import DecodingConfig, ModelConfig
 from allyouneed.inference import Hypothesis, Limits, Strategy
 from allyouneed.model import Transformer
+from allyouneed.shortlist import Shortlist
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 
@@ -44,6 +45,7 @@ def copying_search(
     _limits: Limits,
     n_best: int = 1,
     prefixes: Sequence[Sequence[int]] | None = None,
+    _shortlist: Shortlist | None = None,
 ) -> list[list[Hypothesis]]:
     """In place of `search`: prefix and source come out as they went in, at log P = -1.
 

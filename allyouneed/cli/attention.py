@@ -18,14 +18,18 @@ FORMATS = ("html", "svg", "png", "text")
 
 @click.command()
 @click.argument("sentence")
-@click.option("--model", help="A model folder or a shipped model's name. Default: the shipped one.")
+@click.option(
+    "--model", help="A model folder or a shipped model's name. Default: the one for the language."
+)
 @click.option("--target", help="Look at this translation. Default: the model's best.")
 @click.option("--format", "form", type=click.Choice(FORMATS), help="Default: by --output, or html.")
 @click.option(
     "--output", type=click.Path(path_type=Path), help="Default: attention.html, .svg or .png."
 )
 @click.option("--kind", type=click.Choice(KINDS), help="Default: encoder-decoder.")
-@click.option("--layer", type=int, help="Counted from 1. Default: the last but one.")
+@click.option(
+    "--layer", type=int, help="Counted from 1. Default: the last but one of four or more."
+)
 @click.option("--heads", help="Such as 1,3; counted from 1. Default: all.")
 @click.option("--words", is_flag=True, help="Whole words instead of subwords.")
 @click.option("--view", type=click.Choice(VIEWS[:-1]), help="Default: lines; as text, heatmap.")
@@ -65,9 +69,11 @@ def attention(
         by=rank or "sharp",
     )
 
+    from allyouneed.models import choose_model
     from allyouneed.translator import Translator
 
-    found = Translator.load(model, device).attention(sentence, target)
+    folder = choose_model(None, None, lambda: sentence) if model is None else model
+    found = Translator.load(folder, device).attention(sentence, target)
     content = _rendered(found, selection, form)
     if form == "text" and output is None:
         click.echo(content, nl=False)

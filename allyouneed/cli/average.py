@@ -18,17 +18,21 @@ import click
 def average(models: tuple[str, ...], output: Path, dtype: str) -> None:
     """Average the weights of MODELS into one model folder.
 
-    They are checkpoints, model folders or shipped models' names. The first one's settings are
-    kept. One model alone can be averaged, too: that stores it in another precision.
+    They are checkpoints, model folders or shipped models' names. The first one's settings,
+    tokenizer and shortlist are kept. One model alone can be averaged, too: that stores it in
+    another precision.
     """
     import torch
 
     from allyouneed.checkpoint import TOKENIZER, average_weights, load_manifest, save_model
+    from allyouneed.manifest import load_shortlist
     from allyouneed.models import find_model
     from allyouneed.text.tokenizer import Tokenizer
 
     folders = [find_model(model) for model in models]
     manifest = load_manifest(folders[0])
     tokenizer = Tokenizer.load(folders[0] / TOKENIZER)
-    save_model(output, average_weights(folders), tokenizer, manifest, getattr(torch, dtype))
+    shortlist = load_shortlist(folders[0], manifest)
+    weights = average_weights(folders)
+    save_model(output, weights, tokenizer, manifest, getattr(torch, dtype), shortlist)
     click.echo(f"{output}: the mean of {len(folders)}", err=True)

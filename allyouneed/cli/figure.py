@@ -19,7 +19,7 @@ N_POSITIONS = 100
 
 @click.command()
 @click.argument("name", type=click.Choice((*OF_A_MODEL, *OF_A_RUN)))
-@click.option("--model", help="A model folder or a shipped model's name. Default: the shipped one.")
+@click.option("--model", help="A model folder or a shipped model's name. Default: en-de.")
 @click.option(
     "--run",
     "folder",

@@ -14,6 +14,7 @@ COMMANDS = {
     "train": "Train a model as a run file describes, or go on with a run.",
     "average": "Average the weights of several model folders into one.",
     "quantize": "Store a model's weights in eight bits: smaller, and faster on a CPU.",
+    "shortlist": "Learn which pieces a source may become: faster still on a CPU.",
     "translate": "Translate sentences, files or what comes in by a pipe.",
     "evaluate": "Score translations: BLEU, chrF, TER, the paper's BLEU, significance.",
     "score": "Say how probable a model finds given translations.",

@@ -17,11 +17,13 @@ def quantize(model: str, output: Path) -> None:
     import torch
 
     from allyouneed.checkpoint import WEIGHTS, load_model, save_model
+    from allyouneed.manifest import load_shortlist
     from allyouneed.models import find_model
 
     folder = find_model(model)
     loaded = load_model(folder)
     weights, tokenizer, manifest = loaded.model.state_dict(), loaded.tokenizer, loaded.manifest
-    save_model(output, weights, tokenizer, manifest, torch.int8)
+    shortlist = load_shortlist(folder, manifest)
+    save_model(output, weights, tokenizer, manifest, torch.int8, shortlist)
     before, after = ((it / WEIGHTS).stat().st_size / 1e6 for it in (folder, output))
     click.echo(f"{output}: {after:.1f} MB of weights, before {before:.1f} MB", err=True)

@@ -21,7 +21,7 @@ WINDOW = 1000  # pairs that are sorted by length and scored together
 
 
 @click.command()
-@click.option("--model", help="A model folder or a shipped model's name. Default: the shipped one.")
+@click.option("--model", help="A model folder or a shipped model's name. Default: en-de.")
 @click.option("--source", type=FILE, required=True, help="Sentences, one a line.")
 @click.option("--target", type=FILE, required=True, help="Their translations, one a line.")
 @click.option("--tokens", is_flag=True, help="Add each token and its log-probability.")

@@ -28,6 +28,11 @@ POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option("--device", default="auto", show_default=True, help="Where the models run.")
 @click.option("--threads", type=AT_LEAST_ONE, help="CPU threads. Default: all cores.")
 @click.option(
+    "--shortlist/--no-shortlist",
+    default=None,
+    help="Choose from the pieces that a source may become. Default: as each model says.",
+)
+@click.option(
     "--max-characters", type=AT_LEAST_ONE, default=50_000, show_default=True, help="Of a request."
 )
 @click.option(
@@ -69,6 +74,7 @@ def serve(
     port: int,
     device: str,
     threads: int | None,
+    shortlist: bool | None,
     max_characters: int,
     max_sentences: int,
     max_body: int,
@@ -102,13 +108,25 @@ def serve(
     _log_as_json()
     if sys.stdout.isatty():
         click.echo(f"the page: http://{f'[{host}]' if ':' in host else host}:{port}")
-    run(named_models(models), settings, host=host, port=port, device=device, n_threads=threads)
+    run(
+        named_models(models),
+        settings,
+        host=host,
+        port=port,
+        device=device,
+        n_threads=threads,
+        shortlist=shortlist,
+    )
 
 
 def _read_keys(path: Path) -> frozenset[str]:
     """A key a line; what follows `#` is a comment."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ConfigError(
+            f"--keys {path}: cannot be read: {error.strerror}; name a file with a key a line"
+        ) from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: not UTF-8; write a key a line") from None
     keys = {line.partition("#")[0].strip() for line in lines} - {""}

@@ -112,6 +112,11 @@ class SearchOptions:
     type=AT_LEAST_ONE,
     help="Of the native engine. Default: OMP_NUM_THREADS, or the cores, up to 16.",
 )
+@click.option(
+    "--shortlist/--no-shortlist",
+    default=None,
+    help="Choose from the pieces that the source may become. Default: as the model says.",
+)
 def translate(
     texts: tuple[str, ...],
     model: str | None,
@@ -139,6 +144,7 @@ def translate(
     device: str,
     engine: str,
     threads: int | None,
+    shortlist: bool | None,
 ) -> None:
     """Translate TEXT, or --input files, or standard input; a sentence a line."""
     search = SearchOptions(
@@ -158,7 +164,9 @@ def translate(
     )
     folder = choose_model(source, target, windows.sample) if model is None else model
     threads = threads or threads_from_environment()
-    translator = Translator.load(folder, device, engine=engine, threads=threads)
+    translator = Translator.load(
+        folder, device, engine=engine, threads=threads, shortlist=shortlist
+    )
     _check_languages(translator, source, target)
     decoding = translator.manifest.decoding
     extra_tokens = decoding.max_extra_tokens if max_extra_tokens is None else max_extra_tokens

@@ -37,6 +37,12 @@ class Engine(Protocol):
     def encode(self, sources: Sequence[Ids], slots: Sequence[int]) -> None:
         """Put sentences, without marks, into these slots."""
 
+    def offer(self, slot: int, choices: NDArray[np.int32]) -> None:
+        """Let a slot choose among these pieces and the shortlist's `always`.
+
+        Only asked of an engine that has one, for every sentence that it encodes.
+        """
+
     def step(self, rows: NDArray[Any], origins: NDArray[np.int32], n_best: int) -> Candidates:
         """What may follow each of the rows, an array of ROW.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from allyouneed.inference.beams import NONE, Beam, Picks, Task, longest_of
 from allyouneed.inference.engine import ROW, Candidates, Engine
+from allyouneed.shortlist import Shortlist
 from allyouneed.text.tokenizer import BEGIN, END
 
 _MOST_ROWS = 128  # hypotheses at once: products are near their best, and caches still small
@@ -22,8 +23,9 @@ class HostBeams:
     ahead = 0
     refill_share = 0.0
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, shortlist: Shortlist | None = None) -> None:
         self._engine = engine
+        self._shortlist = shortlist
 
     def most_slots(self, n_beams: int, longest_source: int, longest_target: int) -> int:
         return max(1, _MOST_ROWS // n_beams)
@@ -48,6 +50,8 @@ class HostBeams:
             self._last[slot] = BEGIN
             self._log_prob[slot] = -np.inf
             self._log_prob[slot, 0] = 0
+            if self._shortlist is not None:
+                self._engine.offer(slot, self._shortlist.choices(task.source, task.prefix))
         self._engine.encode([task.source for task in tasks], slots)
 
     def advance(self, slots: NDArray[np.int64]) -> Callable[[], Picks]:

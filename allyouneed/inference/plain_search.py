@@ -18,6 +18,7 @@ from allyouneed.inference.slots import Slots
 from allyouneed.inference.strategies import Strategy
 from allyouneed.model.transformer import DecoderState, Transformer
 from allyouneed.rows import one_sentence_a_row
+from allyouneed.shortlist import Shortlist
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 
 
@@ -27,6 +28,7 @@ class _Open(NamedTuple):
     number: Tensor  # (B,): their places in what was asked for
     longest: Tensor  # (B,)
     prefix: Tensor  # (B, P): the tokens to begin with, then PAD
+    is_offered: Tensor  # (B, V): the tokens there are; (B, 0) where these are all
 
     def select(self, sentences: Tensor) -> "_Open":
         return _Open(*(tensor.index_select(0, sentences) for tensor in self))
@@ -40,18 +42,21 @@ def search(
     limits: Limits,
     n_best: int = 1,
     prefixes: Sequence[Sequence[int]] | None = None,
+    shortlist: Shortlist | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` translations of each source, the best first; all ids without marks.
 
-    `prefixes` are what the translations must begin with. Fewer than `n_best` come back only where
-    there are no more within the limits.
+    `prefixes` are what the translations must begin with. With a shortlist, a sentence's pieces are
+    all that there are, to choose from and to share the probability among. Fewer than `n_best` come
+    back only where there are no more within the limits.
     """
     if not sources:
         return []
     device = next(model.parameters()).device
     first_slots = torch.tensor(strategy.first_slots(n_best), device=device)
     slots = Slots.before_the_first_step(len(sources), first_slots)
-    open_ = _open(model, sources, prefixes or [()] * len(sources), limits, device)
+    prefixes = prefixes or [()] * len(sources)
+    open_ = _open(model, sources, prefixes, limits, shortlist, device)
     src = one_sentence_a_row([[*source, END] for source in sources], PAD).to(device)
     state = model.start(src, beams=len(first_slots))
     choose = strategy.begin(sources)
@@ -59,7 +64,7 @@ def search(
 
     while len(open_.number):
         logits, state = model.step(slots.last.flatten(), state)
-        log_probs = _next_log_probs(logits, slots, open_.prefix, limits)
+        log_probs = _next_log_probs(logits, slots, open_, limits)
         picks = choose(slots, log_probs, open_.number)
         slots, parents = slots.extended(picks, log_probs)
 
@@ -81,6 +86,7 @@ def _open(
     sources: Sequence[Sequence[int]],
     prefixes: Sequence[Sequence[int]],
     limits: Limits,
+    shortlist: Shortlist | None,
     device: torch.device,
 ) -> _Open:
     longest = [
@@ -93,17 +99,35 @@ def _open(
         torch.arange(len(sources), device=device),
         torch.tensor(longest, device=device),
         one_sentence_a_row(prefixes, PAD).ids.to(device),
+        _offered(shortlist, sources, prefixes).to(device),
     )
 
 
-def _next_log_probs(logits: Tensor, slots: Slots, prefix: Tensor, limits: Limits) -> Tensor:
+def _offered(
+    shortlist: Shortlist | None,
+    sources: Sequence[Sequence[int]],
+    prefixes: Sequence[Sequence[int]],
+) -> Tensor:
+    if shortlist is None:
+        return torch.empty(len(sources), 0, dtype=torch.bool)
+    is_offered = torch.zeros(len(sources), len(shortlist.counts), dtype=torch.bool)
+    is_offered[:, shortlist.always] = True
+    for row, source, prefix in zip(is_offered, sources, prefixes, strict=True):
+        row[shortlist.choices(source, prefix)] = True
+    return is_offered
+
+
+def _next_log_probs(logits: Tensor, slots: Slots, open_: _Open, limits: Limits) -> Tensor:
     """(B, K, V): log P of each next token, -∞ for what must not come next."""
-    log_probs = logits.float().log_softmax(-1).view(*slots.log_prob.shape, -1)
+    logits = logits.float().view(*slots.log_prob.shape, -1)
+    if open_.is_offered.size(1):
+        logits.masked_fill_(~open_.is_offered.unsqueeze(1), -math.inf)
+    log_probs = logits.log_softmax(-1)
     log_probs[..., [PAD, BEGIN]] = -math.inf
     if slots.n_tokens < limits.min_length:
         log_probs[..., END] = -math.inf
-    if slots.n_tokens < prefix.size(1):
-        forced = prefix[:, slots.n_tokens, None]  # (B, 1)
+    if slots.n_tokens < open_.prefix.size(1):
+        forced = open_.prefix[:, slots.n_tokens, None]  # (B, 1)
         other = torch.arange(log_probs.size(-1), device=forced.device) != forced
         log_probs.masked_fill_((other & (forced != PAD)).unsqueeze(1), -math.inf)
     log_probs.masked_fill_(slots.ended.unsqueeze(-1), -math.inf)

@@ -24,6 +24,7 @@ def serve(
     port: int,
     device: str = "auto",
     n_threads: int | None = None,
+    shortlist: bool | None = None,
 ) -> None:
     """Serve model folders under these names; SIGTERM and Ctrl-C end it gently."""
     if n_threads is not None:
@@ -32,7 +33,7 @@ def serve(
 
     def load() -> dict[str, Translator]:
         return {
-            name: Translator.load(folder, device, threads=n_threads)
+            name: Translator.load(folder, device, threads=n_threads, shortlist=shortlist)
             for name, folder in models.items()
         }
 

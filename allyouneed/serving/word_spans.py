@@ -37,6 +37,8 @@ def word_spans(text: str, tokens: Sequence[str]) -> list[Span]:
 def _spans_of_chunk(before: str, chunk: str, start: int, tokens: Sequence[str]) -> Iterator[Span]:
     ranges = words(tokens)
     spelled = [spell(tokens[word.start : word.stop]) for word in ranges]
+    if chunk.isupper():  # text in capitals may have been read, and written, in lower case
+        spelled = list(map(str.upper, spelled))
     if "".join(spelled) != chunk:
         yield Span(before, chunk, range(start, start + len(tokens)))
         return

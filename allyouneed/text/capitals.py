@@ -4,4 +4,4 @@ _FEWEST = 5  # letters; fewer are an abbreviation
 
 
 def are_capitals(text: str) -> bool:
-    return text.isupper() and sum(map(str.isalpha, text)) >= _FEWEST
+    return text.isupper() and sum(map(str.isupper, text)) >= _FEWEST

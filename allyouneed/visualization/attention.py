@@ -18,6 +18,14 @@ BEGIN, END = "<s>", "</s>"
 KINDS = ("encoder", "decoder", "encoder-decoder")  # the three uses of section 3.2.3
 
 
+def aligning_layer(n_layers: int) -> int:
+    """Of so many decoder layers the one whose attention comes nearest to word alignment.
+
+    In deep decoders it is the last but one (Garg et al., 2019), in shallow ones the last.
+    """
+    return n_layers - (2 if n_layers > 3 else 1)
+
+
 @dataclass(frozen=True)
 class AttentionMap:
     """One kind of attention, with a name for every row and column."""

@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from allyouneed.errors import ConfigError
-from allyouneed.visualization.attention import KINDS, Attention, AttentionMap
+from allyouneed.visualization.attention import (
+    KINDS,
+    Attention,
+    AttentionMap,
+    aligning_layer,
+)
 from allyouneed.visualization.heads import Head, rank_heads
 
 VIEWS = ("lines", "heatmap", "grid", "ranking")
@@ -25,11 +30,11 @@ class Selection:
     def completed(self, attention: Attention) -> "Selection":
         """With the usual layer and all heads where nothing is said, and refused if not there."""
         map_ = self.map(attention)
-        # The last layer but one comes nearest to word alignment (see `inference.align`).
-        layer = max(0, map_.n_layers - 2) if self.layer is None else self.layer
+        layer = aligning_layer(map_.n_layers) if self.layer is None else self.layer
         heads = tuple(range(map_.n_heads)) if self.heads is None else self.heads
-        _check("layer", [layer], map_.n_layers)
-        _check("head", heads, map_.n_heads)
+        kind = self.kind or USUAL_KIND
+        _check(kind, "layer", [layer], map_.n_layers)
+        _check(kind, "head", heads, map_.n_heads)
         return replace(self, layer=layer, heads=heads)
 
     def map(self, attention: Attention) -> AttentionMap:
@@ -53,9 +58,9 @@ class Selection:
         return f"{name} attention, layer {self.layer + 1}"
 
 
-def _check(name: str, places: Sequence[int], number: int) -> None:
+def _check(kind: str, name: str, places: Sequence[int], number: int) -> None:
     for place in places:
         if not 0 <= place < number:
             raise ConfigError(
-                f"there is no {name} {place + 1}; this attention has {number}, counted from 1"
+                f"there is no {name} {place + 1}; {kind} attention has {number}, counted from 1"
             )

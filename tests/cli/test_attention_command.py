@@ -72,6 +72,22 @@ def test_a_given_translation_is_looked_at() -> None:
     assert f"{SENTENCE} → nine ten" in run("--target", "nine ten").stderr
 
 
+@pytest.mark.parametrize(("sentence", "model"), [("the man", "en-de"), ("der Mann", "de-en")])
+def test_the_model_is_that_for_the_language_of_the_sentence(
+    monkeypatch: pytest.MonkeyPatch, sentence: str, model: str
+) -> None:
+    loaded: list[Path] = []
+
+    def load(folder: Path, _device: str) -> Translator:
+        loaded.append(folder)
+        return tiny_translator()
+
+    monkeypatch.setattr(Translator, "load", load)
+    CliRunner().invoke(attention, [sentence, "--format", "text"], catch_exceptions=False)
+
+    assert [folder.name for folder in loaded] == [model]
+
+
 def test_words_are_joined() -> None:
     subwords = run("--format", "text", "--target", "ninety").stdout
     words = run("--format", "text", "--target", "ninety", "--words").stdout

@@ -185,6 +185,9 @@ class _Counting:
         self.encoded_at_once.append(len(sources))
         self._lengths.update(zip(slots, (source[0] for source in sources), strict=True))
 
+    def offer(self, slot: int, choices: NDArray[np.int32]) -> None:
+        raise AssertionError("there is no shortlist")
+
     def step(self, rows: NDArray[Any], origins: NDArray[np.int32], n_best: int) -> Candidates:
         self.rows_of_steps.append(len(rows))
         lengths = np.array([self._lengths[int(slot)] for slot in rows["slot"]])

@@ -131,9 +131,10 @@ def test_the_snippet_of_the_guide_runs() -> None:
     names: dict[str, Any] = {}
     exec(compile(snippet, str(GUIDE), "exec"), names)
 
-    n_layers, n_heads, *square = names["attention"].encoder.shape
-    assert (n_layers, n_heads) == (3, 4)  # of the shipped model
-    assert square == [len(names["translation"].source_tokens) + 1] * 2
+    translation, attention = names["translation"], names["attention"]
+    n_source, n_target = len(translation.source_tokens) + 1, len(translation.tokens) + 1
+    assert attention.encoder.shape == (6, 6, n_source, n_source)  # of the shipped model
+    assert attention.memory.shape == (2, 6, n_target, n_source)
     assert names["by_words"].weights.shape[-2:] == (
         len(names["by_words"].queries),
         len(names["by_words"].keys),

@@ -16,11 +16,20 @@ from allyouneed.text.tokenizer import END, UNKNOWN
 WORDS = range(UNKNOWN, 6)  # what the tiny vocabulary of six can say, besides ending
 
 
-def random_transformer(seed: int = 0, vocab_size: int = 6) -> Transformer:
+def random_transformer(
+    seed: int = 0, vocab_size: int = 6, n_decoder_layers: int = 2
+) -> Transformer:
     """Sharp enough that its choices differ, in float64 so that rounding decides nothing."""
     torch.manual_seed(seed)
     config = ModelConfig(
-        vocab_size=vocab_size, n_layers=2, d_model=8, d_ff=16, n_heads=2, d_k=4, d_v=4
+        vocab_size=vocab_size,
+        n_layers=2,
+        n_decoder_layers=n_decoder_layers,
+        d_model=8,
+        d_ff=16,
+        n_heads=2,
+        d_k=4,
+        d_v=4,
     )
     model = Transformer(config).double().eval()
     with torch.no_grad():

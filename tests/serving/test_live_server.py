@@ -42,14 +42,8 @@ def captions(tmp_path_factory: pytest.TempPathFactory, models: Path) -> Iterator
 def test_the_client_of_libretranslate_works(captions: LiveServer) -> None:
     client = LibreTranslateAPI(captions.url)
 
-    assert (
-        client.translate("A man is riding a bicycle.", "en", "de")
-        == "Ein Mann fährt mit dem Fahrrad."
-    )
-    assert (
-        client.translate("A man is riding a bicycle.", "auto", "de")
-        == "Ein Mann fährt mit dem Fahrrad."
-    )
+    assert client.translate("The dog is tired.", "en", "de") == "Der Hund ist müde."
+    assert client.translate("The dog is tired.", "auto", "de") == "Der Hund ist müde."
     assert client.detect("Zwei Hunde spielen im Schnee.")[0]["language"] == "de"
     assert {it["code"] for it in client.languages()} == {"en", "de"}
     with pytest.raises(HTTPError) as error:
@@ -190,7 +184,9 @@ def test_logs_are_json_and_hold_neither_texts_nor_keys(tmp_path: Path, models: P
 
     lines = [json.loads(line) for line in log.splitlines()]
     [ready] = [it for it in lines if it["event"] == "ready"]
-    assert set(ready["models"].values()) <= {"plain", "native int8", "native float32"}
+    assert set(ready["models"].values()) == {"plain"}
+    [why] = [it["event"] for it in lines if it["level"] == "warning"]
+    assert "(8, 16, 4, 4) are not all multiples of 16" in why
     requests = [it for it in lines if it["event"] == "request"]
     assert {"path": "/translate", "status": 200}.items() <= requests[-4].items()
     assert all(it["seconds"] >= 0 and it["time"] and it["level"] for it in requests)

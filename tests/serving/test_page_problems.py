@@ -9,7 +9,7 @@ from live_server import running_server
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Page, Route, expect
-from web_page import CAPTION, OpenPage, changed_models, open_page
+from web_page import EXAMPLE, OpenPage, changed_models, open_page
 
 __all__ = ["open_page"]  # a fixture
 
@@ -21,13 +21,13 @@ def test_a_server_that_is_gone_is_missed_until_it_is_back(
         it = open_page(address=server.url)
         it.translate("A dog.")
         server.stop()
-        it.source.fill(CAPTION)
+        it.source.fill(EXAMPLE)
         expect(it.problem).to_contain_text("The server does not answer")
         expect(it.button("Try again")).to_be_visible()
         again = subprocess.Popen(server.process.args, stderr=subprocess.DEVNULL)
         try:
             expect(it.problem).to_be_hidden(timeout=60_000)
-            expect(it.translation).to_have_text(it.asked_directly(CAPTION)["text"])
+            expect(it.translation).to_have_text(it.asked_directly(EXAMPLE)["text"])
         finally:
             again.kill()
             again.wait()
@@ -59,7 +59,7 @@ def test_what_may_pass_is_tried_again_when_the_server_says(
 ) -> None:
     it = open_page(prepare=count_requests)
     it.refuse(status, **{"Retry-After": "7"})
-    it.source.fill(CAPTION)
+    it.source.fill(EXAMPLE)
     it.page.clock.run_for(1000)
     expect(it.problem).to_contain_text(said)
     it.let_through()
@@ -69,7 +69,7 @@ def test_what_may_pass_is_tried_again_when_the_server_says(
     assert it.page.evaluate("window.asked") == 2
 
     expect(it.problem).to_be_hidden()
-    expect(it.translation).to_have_text(it.asked_directly(CAPTION)["text"])
+    expect(it.translation).to_have_text(it.asked_directly(EXAMPLE)["text"])
 
 
 def count_requests(page: Page) -> None:
@@ -88,7 +88,7 @@ def count_requests(page: Page) -> None:
 def test_what_will_not_pass_is_not_tried_again(open_page: OpenPage) -> None:
     it = open_page(prepare=count_requests)
     it.refuse(400)
-    it.source.fill(CAPTION)
+    it.source.fill(EXAMPLE)
     it.page.clock.run_for(1000)
     expect(it.problem).to_contain_text("So it is.")
     it.page.clock.run_for(100_000)
@@ -99,7 +99,7 @@ def test_what_will_not_pass_is_not_tried_again(open_page: OpenPage) -> None:
 
 def test_an_earlier_translation_is_shown_as_such(open_page: OpenPage) -> None:
     it = open_page()
-    it.translate(CAPTION)
+    it.translate(EXAMPLE)
     it.refuse(400)
     it.source.fill("A dog runs.")
 
@@ -121,7 +121,7 @@ def test_a_key_is_asked_for_and_kept_for_the_tab(open_page: OpenPage) -> None:
     key = it.page.get_by_label("This server asks for a key")
     key.fill("wrong")
     key.press("Enter")
-    it.source.fill(CAPTION)
+    it.source.fill(EXAMPLE)
     expect(it.problem).to_contain_text("does not know this key")
     key.fill("secret")
     key.press("Enter")
@@ -130,12 +130,12 @@ def test_a_key_is_asked_for_and_kept_for_the_tab(open_page: OpenPage) -> None:
     expect(key).to_be_hidden()
     assert "secret" not in json.dumps(it.page.evaluate("({...localStorage})"))
     it.page.reload()
-    it.translate(CAPTION)
+    it.translate(EXAMPLE)
     expect(key).to_be_hidden()
 
 
 def test_no_key_is_asked_for_where_none_is_needed(open_page: OpenPage) -> None:
     it = open_page()
-    it.translate(CAPTION)
+    it.translate(EXAMPLE)
 
     expect(it.page.get_by_label("This server asks for a key")).to_be_hidden()

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import FilePayload, Page, expect
-from web_page import CAPTION, TEXT, OpenPage, WebPage, changed_models, open_page
+from web_page import EXAMPLE, TEXT, OpenPage, WebPage, changed_models, open_page
 
 __all__ = ["open_page"]  # a fixture
 
@@ -28,7 +28,7 @@ def test_paragraphs_stay_paragraphs(open_page: OpenPage) -> None:
 
 def test_an_example_and_a_cleared_page(open_page: OpenPage) -> None:
     it = open_page()
-    it.button(CAPTION).click()
+    it.button(EXAMPLE).click()
     expect(it.words).not_to_have_count(0)
     it.button("Clear").click()
 
@@ -133,7 +133,7 @@ def test_languages_are_detected_and_swapped(open_page: OpenPage) -> None:
     it = open_page()
     origin, target = it.page.get_by_label("From"), it.page.get_by_label("To", exact=True)
     expect(origin.locator(":checked")).to_have_text("Detect language")
-    it.translate(CAPTION)
+    it.translate(EXAMPLE)
     expect(origin.locator(":checked")).to_have_text("Detected: English")
     expect(it.translation).to_have_attribute("lang", "de")
     said = it.translation.text_content() or ""
@@ -185,7 +185,7 @@ def test_models_of_the_same_languages_can_be_chosen(open_page: OpenPage) -> None
     models = [{"name": name, **languages} for name in ("en-de", "another")]
     it = open_page(prepare=lambda page: changed_models(page, models=models))
     it.page.get_by_label("by", exact=True).select_option("another")
-    it.source.fill(CAPTION)
+    it.source.fill(EXAMPLE)
 
     expect(it.problem).to_contain_text("another")  # which the server does not know
 
@@ -217,19 +217,19 @@ def test_a_dropped_file_is_opened(open_page: OpenPage) -> None:
             transfer.items.add(new File([text], "notes.txt"));
             return transfer;
         }""",
-        CAPTION,
+        EXAMPLE,
     )
     it.source.dispatch_event("drop", {"dataTransfer": transfer})
 
-    expect(it.source).to_have_value(CAPTION)
+    expect(it.source).to_have_value(EXAMPLE)
 
 
 @pytest.mark.parametrize("content", [b"caf\xe9", b"A\0man"])
 def test_what_is_no_text_is_refused(open_page: OpenPage, content: bytes) -> None:
     it = open_page()
-    it.source.fill(CAPTION)
+    it.source.fill(EXAMPLE)
     file = FilePayload(name="image.png", mimeType="image/png", buffer=content)
     it.page.locator("#file").set_input_files(file)
 
     expect(it.problem).to_contain_text("image.png is not a text file")
-    expect(it.source).to_have_value(CAPTION)
+    expect(it.source).to_have_value(EXAMPLE)

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Page, expect
-from web_page import CAPTION, TEXT, OpenPage, open_page
+from web_page import EXAMPLE, TEXT, OpenPage, open_page
 
 __all__ = ["open_page"]  # a fixture
 
@@ -17,8 +17,8 @@ def percent(share: float) -> str:
 
 def test_another_hypothesis_takes_the_place_of_the_best(open_page: OpenPage) -> None:
     it = open_page()
-    it.translate(CAPTION)
-    [sentence] = it.asked_directly(CAPTION)["sentences"]
+    it.translate(EXAMPLE)
+    [sentence] = it.asked_directly(EXAMPLE)["sentences"]
     best, second, *_ = [hypothesis["text"] for hypothesis in sentence["hypotheses"]]
     expect(it.translation).to_have_text(best)
     choices = it.page.get_by_role("group", name="Other ways to say it").get_by_role("radio")
@@ -95,6 +95,21 @@ def test_a_word_shows_what_it_attended_to(open_page: OpenPage) -> None:
     assert corner_of_end(it.page) == pytest.approx(corner_of_character(it.page, start), abs=3)
 
 
+def test_text_in_capitals_is_shown_as_it_is_copied(open_page: OpenPage) -> None:
+    it = open_page()
+    it.translate("I AM SO HAPPY TODAY!")
+
+    expect(it.words).to_have_text(["ICH", "BIN", "HEUTE", "SO", "GLÜCKLICH", "!"])
+    it.button("Copy").click()
+    expect(it.button("Copied")).to_be_visible()
+    copied = it.page.evaluate("navigator.clipboard.readText()")
+    assert copied == it.translation.text_content() == "ICH BIN HEUTE SO GLÜCKLICH!"
+    it.words.nth(4).click()
+    expect(it.page.locator("#readout")).to_contain_text("attended to HAPPY")
+    it.button("Explore attention").click()
+    expect(it.explorer).to_contain_text("Ich bin heute so glücklich!")  # what the model wrote
+
+
 def corner_of_end(page: Page) -> list[float]:
     """Where the word that the strongest thread leads to is marked."""
     box = page.locator("#threads .end").first.bounding_box()
@@ -130,7 +145,7 @@ def test_the_mirror_lies_exactly_under_the_text(open_page: OpenPage, n_texts: in
 
 def test_a_word_is_held_until_escape(open_page: OpenPage) -> None:
     it = open_page()
-    it.translate(CAPTION)
+    it.translate(EXAMPLE)
     it.words.nth(1).click()
     it.page.mouse.move(5, 5)
     expect(it.threads).not_to_have_count(0)
@@ -157,7 +172,7 @@ def test_only_a_held_word_changes_the_alternatives(open_page: OpenPage) -> None:
 
 def test_threads_do_not_outlive_their_text(open_page: OpenPage) -> None:
     it = open_page()
-    it.translate(CAPTION)
+    it.translate(EXAMPLE)
     it.words.nth(1).hover()
     it.refuse(400)
     it.source.fill("A man.\n\n\n\n\n\n")
@@ -172,9 +187,9 @@ def test_threads_do_not_outlive_their_text(open_page: OpenPage) -> None:
 def test_the_keyboard_is_enough(open_page: OpenPage) -> None:
     it = open_page()
     expect(it.source).to_be_focused()
-    it.page.keyboard.type(CAPTION)
+    it.page.keyboard.type(EXAMPLE)
     it.page.keyboard.press("Control+Enter")
-    expect(it.translation).to_have_text(it.asked_directly(CAPTION)["text"])
+    expect(it.translation).to_have_text(it.asked_directly(EXAMPLE)["text"])
     for _ in range(3):  # open a file, clear, the words
         it.page.keyboard.press("Tab")
     expect(it.words.first).to_be_focused()
@@ -196,11 +211,11 @@ def test_the_keyboard_is_enough(open_page: OpenPage) -> None:
 
 def test_the_explorer_shows_the_chosen_hypothesis(open_page: OpenPage) -> None:
     it = open_page()
-    it.translate(CAPTION)
+    it.translate(EXAMPLE)
     it.page.get_by_role("radio").nth(1).check()
     it.button("Explore attention").click()
     chosen = it.translation.text_content()
-    expect(it.explorer.locator("#pair")).to_have_text(f"{CAPTION} → {chosen}")
+    expect(it.explorer.locator("#pair")).to_have_text(f"{EXAMPLE} → {chosen}")
     lines = it.explorer.locator(".lines line")
     of_all_heads = lines.count()
     it.explorer.get_by_label("Layer 1", exact=True).check(force=True)
@@ -217,7 +232,7 @@ def test_the_explorer_shows_the_chosen_hypothesis(open_page: OpenPage) -> None:
 
 def test_the_explorer_says_why_it_stays_away(open_page: OpenPage) -> None:
     it = open_page()
-    it.translate(CAPTION)
+    it.translate(EXAMPLE)
     problem = it.page.get_by_role("dialog").get_by_role("alert")
     it.page.route("**/v1/attention*", lambda route: route.continue_(post_data="source="))
     it.button("Explore attention").click()
@@ -252,7 +267,7 @@ def test_the_theme_follows_the_system_and_can_be_changed(open_page: OpenPage, da
     it.page.reload()
 
     assert is_dark(it.page) != dark
-    it.translate(CAPTION)
+    it.translate(EXAMPLE)
     it.button("Explore attention").click()
     expect(it.explorer).to_have_attribute("data-theme", "light" if dark else "dark")
 

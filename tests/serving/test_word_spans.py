@@ -38,6 +38,12 @@ def test_what_normalisation_changed_is_kept_as_it_was_written(text: str) -> None
     assert "".join(span.before + span.text for span in spans) == text
 
 
+def test_words_in_capitals_may_have_tokens_in_lower_case() -> None:
+    spans = word_spans("DIE STRASSE, NR. 5", ["▁Die", "▁stra", "ße", ",", "▁Nr", ".", "▁5"])
+
+    assert [span.text for span in spans] == ["DIE", "STRASSE", ",", "NR", ".", "5"]
+
+
 @given(st.text())
 def test_all_of_the_text_and_every_token_is_in_one_span(text: str) -> None:
     text = text.strip()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-CAPTION = "A man in a blue shirt is standing on a ladder."
-TEXT = f"{CAPTION}\n\nThree girls in red shirts play on a green field. A woman reads a book."
+EXAMPLE = "She gave the child the book that she had bought in Vienna."  # one of the page
+TEXT = f"{EXAMPLE}\n\nThree girls in red shirts play on a green field. A woman reads a book."
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def small_attention(
     return Attention(
         source,
         target,
-        random_weights(n_source, n_source, heads=heads),
+        random_weights(n_source, n_source, layers=3, heads=heads),  # deeper than the decoder
         random_weights(n_target, n_target, causal=True, heads=heads),
         random_weights(n_target, n_source, heads=heads),
     )

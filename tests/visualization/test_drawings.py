@@ -101,12 +101,32 @@ def test_a_ranking_of_all_kinds_names_them_and_one_of_a_kind_no_others() -> None
     assert set(re.findall(r"^(.*), layer", of_decoder, re.MULTILINE)) == {"decoder"}
 
 
-@pytest.mark.parametrize(("field", "message"), [("layer", "no layer 3"), ("heads", "no head 4")])
-def test_layers_and_heads_that_are_not_there_are_refused(field: str, message: str) -> None:
-    selection = Selection(layer=2) if field == "layer" else Selection(heads=(0, 3))
-
+@pytest.mark.parametrize(
+    ("selection", "message"),
+    [
+        (Selection(layer=2), "no layer 3; encoder-decoder attention has 2"),
+        (Selection(layer=2, kind="decoder"), "no layer 3; decoder attention has 2"),
+        (Selection(layer=3, kind="encoder"), "no layer 4; encoder attention has 3"),
+        (Selection(heads=(0, 3)), "no head 4; encoder-decoder attention has 3"),
+    ],
+)
+def test_layers_and_heads_that_are_not_there_are_refused(
+    selection: Selection, message: str
+) -> None:
     with pytest.raises(ConfigError, match=message):
         draw_attention(small_attention(), selection)
+
+
+def test_each_kind_has_its_own_layers() -> None:
+    of_encoder, of_decoder = (
+        texts(draw_attention(small_attention(), Selection(view="grid", kind=kind)))
+        for kind in ("encoder", "decoder")
+    )
+
+    assert "layer 3" in of_encoder
+    assert "layer 2" in of_decoder
+    assert "layer 3" not in of_decoder
+    assert "layer 3" in "".join(texts(draw_attention(small_attention(), Selection(kind="encoder"))))
 
 
 def test_no_text_becomes_markup() -> None:

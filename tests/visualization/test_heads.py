@@ -81,7 +81,11 @@ def test_a_ranking_holds_every_head_once_and_the_most_first(by: str) -> None:
     attention = small_attention()
     ranked = rank_heads({kind: attention.map(kind) for kind in KINDS}, by)
 
-    assert len({(head.kind, head.layer, head.head) for head in ranked}) == len(ranked) == 3 * 2 * 3
+    assert (
+        len({(head.kind, head.layer, head.head) for head in ranked})
+        == len(ranked)
+        == (3 + 2 + 2) * 3
+    )
     values = [head.scores[by] for head in ranked]
     assert values == sorted(values, reverse=True)
     assert set(ranked[0].scores) == set(SCORES)

@@ -80,19 +80,29 @@ def token(page: Page, side: str, place: int) -> Locator:
 def test_every_line_is_as_opaque_as_its_weight(opened: Opened) -> None:
     page = opened()
 
-    weights = MAP.weights[0].ravel()
+    weights = MAP.weights[1].ravel()
     assert opacities(page) == pytest.approx(sorted(weights[weights >= VISIBLE].tolist()), abs=1e-3)
 
 
 def test_head_layer_and_kind_are_chosen(opened: Opened) -> None:
     page = opened()
     choose(page, "encoder")
-    choose(page, "Layer 2")
+    choose(page, "Layer 3")
     uncheck(page, "Every head")
     assert opacities(page) == []
     choose(page, "Head 3")
 
-    weights = ATTENTION.map("encoder").weights[1, 2].ravel()
+    weights = ATTENTION.map("encoder").weights[2, 2].ravel()
+    assert opacities(page) == pytest.approx(sorted(weights[weights >= VISIBLE].tolist()), abs=1e-3)
+
+
+def test_a_layer_that_another_kind_lacks_becomes_its_last(opened: Opened) -> None:
+    page = opened(selection=Selection(kind="encoder", layer=2))
+    choose(page, "decoder")
+
+    assert page.get_by_label("Layer 2", exact=True).is_checked()
+    assert page.get_by_label("Layer 3", exact=True).count() == 0
+    weights = ATTENTION.map("decoder").weights[1].ravel()
     assert opacities(page) == pytest.approx(sorted(weights[weights >= VISIBLE].tolist()), abs=1e-3)
 
 
@@ -101,9 +111,9 @@ def test_a_token_shows_only_its_lines_and_says_them(opened: Opened, way: str) ->
     page = opened()
     getattr(token(page, "query", 1), way)()
 
-    weights = MAP.weights[0, :, 1].ravel()
+    weights = MAP.weights[1, :, 1].ravel()
     assert opacities(page) == pytest.approx(sorted(weights[weights >= VISIBLE].tolist()), abs=1e-3)
-    mean = MAP.weights[0, :, 1].mean(0)
+    mean = MAP.weights[1, :, 1].mean(0)
     best = f"{MAP.keys[mean.argmax()]} {mean.max():.0%}"
     assert page.get_by_role("status").inner_text().startswith(f"Feuer attends to {best}")
 
@@ -112,7 +122,7 @@ def test_a_key_shows_who_attends_to_it(opened: Opened) -> None:
     page = opened()
     token(page, "key", 2).hover()
 
-    weights = MAP.weights[0, :, :, 2].ravel()
+    weights = MAP.weights[1, :, :, 2].ravel()
     assert opacities(page) == pytest.approx(sorted(weights[weights >= VISIBLE].tolist()), abs=1e-3)
     assert "·man is attended to by" in page.get_by_role("status").inner_text()
 
@@ -163,7 +173,7 @@ def test_heat_maps_answer_to_pointer_and_keys(opened: Opened) -> None:
     canvas.press("ArrowDown")  # the first key enters the map
     canvas.press("ArrowRight")
 
-    weight = MAP.weights[0, 1, 0, 1]
+    weight = MAP.weights[1, 1, 0, 1]
     expected = f"Ein attends to fire with {100 * weight:.1f}% (head 2)."
     assert page.get_by_role("status").inner_text() == expected
     box = canvas.bounding_box()

@@ -34,20 +34,20 @@ struct BestTokens {
         std::fill_n(ids, n, 0);
     }
 
-    void see(int column, const Floats* outputs, const Rules& rules) {
+    // A panel's outputs, and which tokens they are of.
+    void see(const int32_t* tokens, const Floats* outputs, const Rules& rules) {
         Floats most = outputs[0];
         for (int s = 1; s < STRIPS; ++s) most = larger(most, outputs[s]);
         // Far from overflow the reference may lag behind, which saves a search for the largest.
         if (any_above(most, reference + 40)) move_reference(largest(most));
         for (int s = 0; s < STRIPS; ++s) mass += exponential(outputs[s] - reference);
         if (forced >= 0) {
-            const int place = forced - column;
-            if (place >= 0 && place < COLUMNS)
-                insert(outputs[place / LANES][place % LANES], forced);
+            for (int i = 0; i < COLUMNS; ++i)
+                if (tokens[i] == forced) insert(outputs[i / LANES][i % LANES], forced);
         } else if (any_above(most, logits[n - 1])) {
             for (int i = 0; i < COLUMNS; ++i) {
                 const float logit = outputs[i / LANES][i % LANES];
-                if (logit > logits[n - 1] && allowed(column + i, rules)) insert(logit, column + i);
+                if (logit > logits[n - 1] && allowed(tokens[i], rules)) insert(logit, tokens[i]);
             }
         }
     }

@@ -34,6 +34,14 @@ int engine_set_norm(Engine* engine, int number, const float* gain, const float* 
     return attempted([&] { engine->set_norm(number, gain, bias); });
 }
 
+int engine_set_shortlist(Engine* engine, int n_always, const int32_t* always) {
+    return attempted([&] { engine->set_shortlist(n_always, always); });
+}
+
+int engine_offer(Engine* engine, int slot, int n, const int32_t* ids) {
+    return attempted([&] { engine->offer(slot, n, ids); });
+}
+
 int engine_reserve(Engine* engine, int n_slots, int n_beams, int longest_source,
                    int longest_target, const float* positions) {
     return attempted([&] {
@@ -44,6 +52,10 @@ int engine_reserve(Engine* engine, int n_slots, int n_beams, int longest_source,
 int engine_encode(Engine* engine, int n_sentences, const int32_t* ids, const int32_t* lengths,
                   const int32_t* slots) {
     return attempted([&] { engine->encode(n_sentences, ids, lengths, slots); });
+}
+
+int engine_watch(Engine* engine, int layer, int stride, float* weights) {
+    return attempted([&] { engine->watch(layer, stride, weights); });
 }
 
 int engine_step(Engine* engine, int n_rows, const Row* rows, const int32_t* origins, int n_best,

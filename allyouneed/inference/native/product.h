@@ -11,6 +11,7 @@
 #include <new>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "vectors.h"
 
@@ -137,10 +138,8 @@ struct Linear {
     Memory<float> scale, bias;
     Memory<float> row_sum;  // of W, in eight bits: what the zero of x is multiplied by
 
-    // `w_scale` is for eight bits, `w_bias` may be null. What fills up the last panel comes out as
-    // `padding`.
-    void pack(int outputs, int inputs, const Number* w, const float* w_scale, const float* w_bias,
-              float padding = 0) {
+    // Room for so many outputs.
+    void resize(int outputs, int inputs) {
         n_out = outputs;
         n_in = inputs;
         n_panels = rounded_up(n_out, COLUMNS) / COLUMNS;
@@ -150,6 +149,13 @@ struct Linear {
         scale.resize(n_panels * COLUMNS);
         bias.resize(n_panels * COLUMNS);
         row_sum.resize(n_panels * COLUMNS);
+    }
+
+    // `w_scale` is for eight bits, `w_bias` may be null. What fills up the last panel comes out as
+    // `padding`.
+    void pack(int outputs, int inputs, const Number* w, const float* w_scale, const float* w_bias,
+              float padding = 0) {
+        resize(outputs, inputs);
         for (int column = 0; column < n_panels * COLUMNS; ++column) {
             const bool real = column < n_out;
             scale[column] = real && w_scale ? w_scale[column] : 0;
@@ -160,6 +166,22 @@ struct Linear {
                 row_sum[column] += weight;
                 *place(column, i) = stored(weight);
             }
+        }
+    }
+
+    // Become some outputs of another map; what fills up the last panel comes out as `padding`.
+    void gather(const Linear& other, const std::vector<int32_t>& outputs, float padding) {
+        resize((int)outputs.size(), other.n_in);
+        for (int column = 0; column < n_out; ++column) {
+            const int from = outputs[column];
+            for (int step = 0; step < n_steps; ++step) *unit(column, step) = *other.unit(from, step);
+            scale[column] = other.scale[from];
+            bias[column] = other.bias[from];
+            row_sum[column] = other.row_sum[from];
+        }
+        for (int column = n_out; column < n_panels * COLUMNS; ++column) {
+            scale[column] = 0;
+            bias[column] = padding;
         }
     }
 
@@ -178,10 +200,11 @@ struct Linear {
         if constexpr (PER_UNIT == 1) return w;
         return (Number)(w + 128);  // the bytes of an unsigned number
     }
+    Unit* unit(int column, int step) const {
+        return &panels[((size_t)(column / COLUMNS) * n_steps + step) * COLUMNS + column % COLUMNS];
+    }
     Number* place(int column, int i) const {
-        const size_t unit = ((size_t)(column / COLUMNS) * n_steps + i / PER_UNIT) * COLUMNS +
-                            column % COLUMNS;
-        return (Number*)&panels[unit] + i % PER_UNIT;
+        return (Number*)unit(column, i / PER_UNIT) + i % PER_UNIT;
     }
 };
 
@@ -237,14 +260,14 @@ inline void multiply_rows(const Factor<int8_t>& x, int row, const Linear<int8_t>
     }
 }
 
-// The panels from `begin` to `end` of x · Wᵀ.
+// Of x · Wᵀ the rows from `first` to `last` in the panels from `begin` to `end`.
 template <class Number, class Finish>
-void multiply(const Factor<Number>& x, int n_rows, const Linear<Number>& w, int begin, int end,
-              const Finish& finish) {
+void multiply(const Factor<Number>& x, int first, int last, const Linear<Number>& w, int begin,
+              int end, const Finish& finish) {
     for (int panel = begin; panel < end; ++panel) {
-        int row = 0;
-        for (; row + ROWS <= n_rows; row += ROWS) multiply_rows<ROWS>(x, row, w, panel, finish);
-        switch (n_rows - row) {
+        int row = first;
+        for (; row + ROWS <= last; row += ROWS) multiply_rows<ROWS>(x, row, w, panel, finish);
+        switch (last - row) {
             case 5: multiply_rows<5>(x, row, w, panel, finish); break;
             case 4: multiply_rows<4>(x, row, w, panel, finish); break;
             case 3: multiply_rows<3>(x, row, w, panel, finish); break;

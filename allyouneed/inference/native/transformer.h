@@ -30,10 +30,13 @@ class Engine {
     virtual void set_linear(int number, int n_out, int n_in, const void* w, const float* scale,
                             const float* bias) = 0;
     virtual void set_norm(int number, const float* gain, const float* bias) = 0;
+    virtual void set_shortlist(int n_always, const int32_t* always) = 0;
+    virtual void offer(int slot, int n, const int32_t* ids) = 0;
     virtual void reserve(int n_slots, int n_beams, int longest_source, int longest_target,
                          const float* positions) = 0;
     virtual void encode(int n_sentences, const int32_t* ids, const int32_t* lengths,
                         const int32_t* slots) = 0;
+    virtual void watch(int layer, int stride, float* weights) = 0;
     virtual void step(int n_rows, const Row* rows, const int32_t* origins, int n_best,
                       int32_t* ids, float* log_probs) = 0;
 };
@@ -48,7 +51,10 @@ class EngineOf : public Engine {
                    DECODER_LINEARS * shape.decoder_layers),
           norms_(2 * shape.encoder_layers + 3 * shape.decoder_layers),
           own_(shape.decoder_layers),
-          memory_(shape.decoder_layers) {}
+          memory_(shape.decoder_layers),
+          ids_(rounded_up(shape.vocabulary, COLUMNS)) {
+        for (size_t id = 0; id < ids_.size(); ++id) ids_[id] = (int32_t)id;
+    }
 
     void set_linear(int number, int n_out, int n_in, const void* w, const float* scale,
                     const float* bias) override {
@@ -59,6 +65,14 @@ class EngineOf : public Engine {
         Norm& norm = norms_[number];
         norm.gain.assign(gain, gain + shape_.d_model);
         norm.bias.assign(bias, bias + shape_.d_model);
+    }
+
+    void set_shortlist(int n_always, const int32_t* always) override {
+        always_.choose(linears_[0], n_always, always);
+    }
+
+    void offer(int slot, int n, const int32_t* ids) override {
+        offered_[slot].choose(linears_[0], n, ids);
     }
 
     void reserve(int n_slots, int n_beams, int longest_source, int longest_target,
@@ -74,6 +88,7 @@ class EngineOf : public Engine {
         for (auto& cache : own_) cache.resize(n_target * shape_.d_k, n_target * shape_.d_v);
         scores_.resize((size_t)threads_.most() * score_stride());
         transposed_.resize((size_t)threads_.most() * shape_.d_k * source_stride_);
+        offered_.resize(std::max(offered_.size(), (size_t)n_slots));
     }
 
     void encode(int n_sentences, const int32_t* ids, const int32_t* lengths,
@@ -121,6 +136,13 @@ class EngineOf : public Engine {
         for (int i = 0; i < n_sentences; ++i) source_length_[slots[i]] = lengths[i];
     }
 
+    // Have steps write what the rows of a layer attend to in the memory, the mean over the heads,
+    // into rows of `weights`; -1 is no layer. While one is watched, rows may be several tokens of
+    // one hypothesis.
+    void watch(int layer, int stride, float* weights) override {
+        watched_ = {layer, stride, weights};
+    }
+
     void step(int n_rows, const Row* row, const int32_t* origins, int n_best, int32_t* ids,
               float* log_probs) override {
         prepare(n_rows);
@@ -136,6 +158,8 @@ class EngineOf : public Engine {
                 const Linear<Number>* linear = decoder_linears(layer);
                 const Norm* norm = &norms_[2 * shape_.encoder_layers + 3 * layer];
                 project(linear[OWN], n_rows, thread);
+                for (int r = rows.begin; r < rows.end; ++r) keep_own(layer, r, row[r], linear[OWN]);
+                if (watched_.layer >= 0) threads_.barrier();  // else all that it needs is its own
                 for (int r = rows.begin; r < rows.end; ++r)
                     attend_to_own(layer, r, row[r], origins, linear[OWN], thread);
                 threads_.barrier();
@@ -172,6 +196,18 @@ class EngineOf : public Engine {
         std::vector<float> gain, bias;
     };
 
+    // Some pieces of the vocabulary.
+    struct Choices {
+        Linear<Number> linear;
+        std::vector<int32_t> ids;  // of its columns, the last panel filled up
+
+        void choose(const Linear<Number>& vocabulary, int n, const int32_t* pieces) {
+            ids.assign(pieces, pieces + n);
+            linear.gather(vocabulary, ids, NEVER);
+            ids.resize(linear.n_panels * COLUMNS);
+        }
+    };
+
     // Of one layer: own keys and values (slot, head, position, beam, d), the memory's keys
     // transposed (slot, head, d, position) and its values (slot, head, position, d).
     struct Cache {
@@ -180,6 +216,11 @@ class EngineOf : public Engine {
             k.resize(n_k);
             v.resize(n_v);
         }
+    };
+
+    struct Watched {
+        int layer, stride;
+        float* weights;  // which begin as 0
     };
 
     const Linear<Number>* decoder_linears(int layer) const {
@@ -226,7 +267,7 @@ class EngineOf : public Engine {
     void project(const Linear<Number>& linear, int n_rows, int thread, bool rectified = false) {
         const Share panels(linear.n_panels, thread, threads_.count());
         const Floats least = all(rectified ? 0 : NEVER);
-        multiply(factor_, n_rows, linear, panels.begin, panels.end,
+        multiply(factor_, 0, n_rows, linear, panels.begin, panels.end,
                  [&](int row, int column, const Floats* outputs) {
                      float* to = projected_at(row, linear) + column;
                      for (int s = 0; s < STRIPS; ++s)
@@ -305,27 +346,38 @@ class EngineOf : public Engine {
         }
     }
 
-    // Keeps the keys and values of a row's last token, then attends to all of its tokens.
+    void keep_own(int layer, int r, const Row& row, const Linear<Number>& linear) {
+        const int d_k = shape_.d_k, d_v = shape_.d_v, n_heads = shape_.n_heads;
+        const float* from = projected_at(r, linear);
+        for (int head = 0; head < n_heads; ++head) {
+            const size_t place = own_place(row, head) + (size_t)row.position * n_beams_ + row.beam;
+            std::memcpy(&own_[layer].k[place * d_k], from + (n_heads + head) * d_k, 4 * d_k);
+            std::memcpy(&own_[layer].v[place * d_v], from + 2 * n_heads * d_k + head * d_v,
+                        4 * d_v);
+        }
+    }
+
+    // To all tokens of a row's hypothesis, up to its own.
     void attend_to_own(int layer, int r, const Row& row, const int32_t* origins,
                        const Linear<Number>& linear, int thread) {
         const int d_k = shape_.d_k, d_v = shape_.d_v, n_heads = shape_.n_heads;
-        const float* from = projected_at(r, linear);
         const int32_t* origin =
             origins + ((size_t)row.slot * n_beams_ + row.beam) * target_stride_;
         for (int head = 0; head < n_heads; ++head) {
-            const size_t place = ((size_t)row.slot * n_heads + head) * target_stride_;
-            float* keys = &own_[layer].k[place * n_beams_ * d_k];
-            float* values = &own_[layer].v[place * n_beams_ * d_v];
-            const size_t last = (size_t)row.position * n_beams_ + row.beam;
-            std::memcpy(keys + last * d_k, from + (n_heads + head) * d_k, 4 * d_k);
-            std::memcpy(values + last * d_v, from + 2 * n_heads * d_k + head * d_v, 4 * d_v);
+            const float* keys = &own_[layer].k[own_place(row, head) * d_k];
+            const float* values = &own_[layer].v[own_place(row, head) * d_v];
             attend_scattered(
-                from + head * d_k, row.position + 1, d_k, d_v,
+                projected_at(r, linear) + head * d_k, row.position + 1, d_k, d_v,
                 [&](int i) { return keys + ((size_t)i * n_beams_ + origin[i]) * d_k; },
                 [&](int i) { return values + ((size_t)i * n_beams_ + origin[i]) * d_v; },
                 scores_of(thread), heads_at(r) + head * d_v);
         }
         factor_.set(r, heads_at(r), n_heads * d_v);
+    }
+
+    // Where the tokens of a row's slot begin in one head's cache.
+    size_t own_place(const Row& row, int head) const {
+        return ((size_t)row.slot * shape_.n_heads + head) * target_stride_ * n_beams_;
     }
 
     void attend_to_memory(int layer, int r, int slot, const Linear<Number>& linear, int thread) {
@@ -338,11 +390,16 @@ class EngineOf : public Engine {
                 &memory_[layer].k[place * d_k], rounded_up(source_length_[slot], LANES),
                 [&](int i) { return values + (size_t)i * d_v; }, scores_of(thread),
                 heads_at(r) + head * d_v);
+            if (layer == watched_.layer) {
+                float* mean = watched_.weights + (size_t)r * watched_.stride;
+                for (int i = 0; i < source_length_[slot]; ++i)
+                    mean[i] += scores_of(thread)[i] / n_heads;
+            }
         }
         factor_.set(r, heads_at(r), n_heads * d_v);
     }
 
-    // This thread's part of the vocabulary.
+    // This thread's part of what may be chosen.
     void find_best(int n_rows, const Row* row, int n_best, int thread) {
         const size_t first = (size_t)thread * n_rows;
         for (int r = 0; r < n_rows; ++r)
@@ -350,11 +407,26 @@ class EngineOf : public Engine {
                                    &best_ids_[(first + r) * n_best], n_best, row[r].forced,
                                    row[r].may_end);
         const Rules rules = {shape_.pad, shape_.begin, shape_.end};
-        const Share panels(linears_[0].n_panels, thread, threads_.count());
-        multiply(factor_, n_rows, linears_[0], panels.begin, panels.end,
-                 [&](int r, int column, const Floats* outputs) {
-                     best_[first + r].see(column, outputs, rules);
-                 });
+        const auto look = [&](int from, int to, const Linear<Number>& linear, const Share& panels,
+                              const std::vector<int32_t>& ids) {
+            multiply(factor_, from, to, linear, panels.begin, panels.end,
+                     [&](int r, int column, const Floats* outputs) {
+                         best_[first + r].see(&ids[column], outputs, rules);
+                     });
+        };
+        const int n_threads = threads_.count();
+        if (always_.ids.empty()) {
+            look(0, n_rows, linears_[0], Share(linears_[0].n_panels, thread, n_threads), ids_);
+            return;
+        }
+        look(0, n_rows, always_.linear, Share(always_.linear.n_panels, thread, n_threads),
+             always_.ids);
+        const Share rows(n_rows, thread, n_threads);
+        for (int from = rows.begin, to; from < rows.end; from = to) {
+            for (to = from; to < rows.end && row[to].slot == row[from].slot;) ++to;
+            const Choices& offered = offered_[row[from].slot];
+            look(from, to, offered.linear, Share(offered.linear.n_panels, 0, 1), offered.ids);
+        }
     }
 
     const Shape shape_;
@@ -363,10 +435,14 @@ class EngineOf : public Engine {
     std::vector<Norm> norms_;
     const float* positions_ = nullptr;  // (longest, d_model), kept by the caller
     int n_slots_ = 0, n_beams_ = 0, source_stride_ = 0, target_stride_ = 0;
+    Watched watched_ = {-1, 0, nullptr};
     std::vector<Cache> own_, memory_;
     std::vector<int> source_length_;
     Memory<float> x_, heads_, projected_, scores_, transposed_, best_logits_;
     Memory<int32_t> best_ids_;
     Memory<BestTokens> best_;
     Factor<Number> factor_;
+    std::vector<int32_t> ids_;  // of all columns of the vocabulary
+    Choices always_;                 // of a shortlist
+    std::vector<Choices> offered_;   // by slot
 };

@@ -4,10 +4,10 @@ import { byId, make } from "./dom.js";
 import { Problem } from "./server.js";
 
 const EXAMPLES = {
-  en: ["A man in a blue shirt is standing on a ladder.",
-    "Two dogs are playing with a red ball in the snow."],
-  de: ["Ein Mann in einem blauen Hemd steht auf einer Leiter.",
-    "Zwei Hunde spielen im Schnee mit einem roten Ball."],
+  en: ["She gave the child the book that she had bought in Vienna.",
+    "If it doesn't rain tomorrow, we will have breakfast in the garden."],
+  de: ["Sie gab dem Kind das Buch, das sie in Wien gekauft hatte.",
+    "Wenn es morgen nicht regnet, frühstücken wir im Garten."],
 };
 const number = new Intl.NumberFormat("en");
 
