@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from native_models import needs_compiler
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -17,6 +18,7 @@ from allyouneed.data.corpus import Corpus
 from allyouneed.data.shards import PreparedData
 from allyouneed.errors import CheckpointError, TrainingError
 from allyouneed.evaluation.metrics import corpus_bleu
+from allyouneed.inference import plain_search
 from allyouneed.training.checkpoints import MOMENTS, PROGRESS, list_checkpoints
 from allyouneed.training.events import Event, Finished, Stopped
 from allyouneed.training.loss import label_smoothed_loss
@@ -142,6 +144,19 @@ def test_validation_scores_the_dev_set_and_keeps_the_best(
         list_checkpoints(Path(run.folder) / "checkpoints")[-1],
     )
     assert_close(best, load_weights(last), rtol=0, atol=0)
+
+
+@needs_compiler
+def test_validation_on_a_cpu_searches_by_the_native_engine(
+    toy_run: RunConfig, toy_text: CorpusConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(plain_search, "search")
+    suited = dataclasses.replace(toy_run.model, d_k=16, d_v=16)
+    run = with_training(with_dev(toy_run, toy_text), steps=1, validate_every=1)
+
+    train(dataclasses.replace(run, model=suited))
+
+    assert len(events(run, "validation")) == 1
 
 
 def test_patience_ends_a_run_that_no_longer_gets_better(

@@ -18,6 +18,8 @@ from allyouneed.checkpoint import (
 )
 from allyouneed.config import CorpusConfig, DecodingConfig, ModelConfig, RunConfig
 from allyouneed.errors import CheckpointError, ConfigError
+from allyouneed.models import find_model
+from allyouneed.run_file import load_run
 from allyouneed.training.checkpoints import list_checkpoints
 from allyouneed.training.run import train
 from allyouneed.training.starting import with_start
@@ -141,6 +143,16 @@ def test_longer_texts_than_the_model_knew_are_learned(trained: RunConfig, tmp_pa
         load_manifest(Path(folder) / "model") for folder in (trained.folder, tmp_path / "adapted")
     )
     assert adapted.max_source_tokens == known.max_source_tokens > 2
+
+
+def test_the_run_file_to_copy_fits_the_shipped_model() -> None:
+    run = load_run(Path(__file__).parents[2] / "runs" / "adapt-multi30k.yaml")
+
+    model = with_start(run).model
+
+    assert run.training.start_from is not None
+    shipped = load_manifest(find_model(run.training.start_from)).model
+    assert model == dataclasses.replace(shipped, dropout=run.model.dropout)
 
 
 def test_an_interrupted_adaptation_goes_on_from_its_own_checkpoint(
