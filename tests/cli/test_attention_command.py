@@ -72,9 +72,7 @@ def test_a_given_translation_is_looked_at() -> None:
     assert f"{SENTENCE} → nine ten" in run("--target", "nine ten").stderr
 
 
-@pytest.mark.parametrize(
-    ("sentence", "model"), [("the man", "en-de"), ("der Mann", "de-en")]
-)
+@pytest.mark.parametrize(("sentence", "model"), [("the man", "en-de"), ("der Mann", "de-en")])
 def test_the_model_is_that_for_the_language_of_the_sentence(
     monkeypatch: pytest.MonkeyPatch, sentence: str, model: str
 ) -> None:
