@@ -102,7 +102,10 @@ def load_model(folder: Path, device: torch.device | str = "cpu") -> LoadedModel:
 def load_weights(folder: Path) -> dict[str, Tensor]:
     """All weights in float32, however they are stored."""
     weights = Weights.open(folder / WEIGHTS)
-    return {name: torch.tensor(weights.floats(name)) for name in weights.names}
+    try:
+        return {name: torch.tensor(weights.floats(name)) for name in weights.names}
+    except CheckpointError as error:
+        raise CheckpointError(f"{folder}: {error}") from None
 
 
 def _in_eight_bits(name: str, tensor: Tensor) -> dict[str, Tensor]:
@@ -116,7 +119,13 @@ def _in_eight_bits(name: str, tensor: Tensor) -> dict[str, Tensor]:
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
     """The mean of several model folders' weights (section 6.1)."""
     total = {name: tensor.double() for name, tensor in load_weights(folders[0]).items()}
+    pieces = Tokenizer.load(folders[0] / TOKENIZER).serialized
     for folder in folders[1:]:
+        if Tokenizer.load(folder / TOKENIZER).serialized != pieces:
+            raise CheckpointError(
+                f"{folder} and {folders[0]} have different vocabularies; a mean of their weights "
+                "would know neither"
+            )
         weights = load_weights(folder)
         if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in total.items()}:
             raise CheckpointError(f"{folder} and {folders[0]} hold models of different shapes")

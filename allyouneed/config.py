@@ -5,7 +5,7 @@ The sections of a run file are the dataclasses below; `run_file` reads one.
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -76,6 +76,9 @@ PRESETS: Mapping[str, ModelConfig] = types.MappingProxyType(
 )  # fmt: skip
 
 
+LANG = "LANG"  # in the name of a corpus' file: the language of that side
+
+
 @dataclass(frozen=True, kw_only=True)
 class CorpusConfig:
     """Parallel text: two aligned files, or one file of tab-separated pairs."""
@@ -83,23 +86,39 @@ class CorpusConfig:
     source: str | None = None
     target: str | None = None
     tsv: str | None = None
+    files: str | None = None  # source and target in one: names that differ in the language only
     name: str | None = None
     weight: float = 1.0  # how often an epoch shows each pair; 0.5 shows half of them
 
     def __post_init__(self) -> None:
-        if (self.tsv is None) == (self.source is None) or (self.source is None) != (
-            self.target is None
-        ):
+        given = [key for key in ("source", "target", "tsv", "files") if getattr(self, key)]
+        if given not in (["source", "target"], ["tsv"], ["files"]):
             raise ConfigError(
-                f"source is {self.source}, target is {self.target} and tsv is {self.tsv}; "
-                "a corpus is either source and target (two aligned files) or tsv (one file)"
+                f"source is {self.source}, target is {self.target}, tsv is {self.tsv} and files is "
+                f"{self.files}; a corpus is either source and target (two aligned files), or tsv "
+                f"(one file), or files (two in one name, with {LANG} for the language)"
+            )
+        if self.files and LANG not in self.files:
+            raise ConfigError(
+                f"files is {self.files}; write {LANG} where the two names have their language, "
+                "or give source and target"
             )
         _positive(self, "weight")
 
     @property
     def label(self) -> str:
         """The name that reports and prepared files use."""
-        return self.name or Path(self.tsv or self.source or "").name.split(".")[0]
+        return self.name or Path(self.tsv or self.source or self.files or "").name.split(".")[0]
+
+    def between(self, source_language: str, target_language: str) -> "CorpusConfig":
+        """The same corpus with the names of its two files written out."""
+        source, target = self.files or self.source, self.files or self.target
+        return replace(
+            self,
+            files=None,
+            source=source and source.replace(LANG, source_language),
+            target=target and target.replace(LANG, target_language),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +162,15 @@ class DataConfig:
             raise ConfigError(
                 f"character_coverage is {self.character_coverage}; it must be above 0, at most 1"
             )
+
+    def between(self, source_language: str, target_language: str) -> "DataConfig":
+        """The same data with the names of all files written out."""
+        languages = source_language, target_language
+        return replace(
+            self,
+            corpora=tuple(corpus.between(*languages) for corpus in self.corpora),
+            dev=self.dev and self.dev.between(*languages),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,6 +263,9 @@ class RunConfig:
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
     def __post_init__(self) -> None:
+        # Once and for all, so that nothing else has to know of names with a gap in them.
+        data = self.data.between(self.source_language, self.target_language)
+        object.__setattr__(self, "data", data)
         model, max_tokens = self.model, self.data.filters.max_tokens
         if model.positions == "learned" and max_tokens > model.max_positions:
             raise ConfigError(

@@ -35,8 +35,11 @@ def load_manifest(folder: Path) -> Manifest:
             f"{folder}: not a model folder: it has no {CONFIG}; of a finished run, "
             "the folder `model` inside it is the one to name"
         ) from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: not readable as JSON: {error}") from None
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:  # of JSON or of UTF-8
+        found = str(error) if path.stat().st_size else "it is empty"
+        raise CheckpointError(f"{path}: not readable as JSON: {found}; copy it anew") from None
     if isinstance(tree, dict) and tree.get("format", FORMAT) != FORMAT:
         raise CheckpointError(
             f"{path}: written in format {tree['format']}, this version reads {FORMAT}; "
@@ -44,8 +47,8 @@ def load_manifest(folder: Path) -> Manifest:
         )
     try:
         return from_tree(Manifest, tree, str(path))
-    except (ConfigError, TypeError) as error:
-        raise CheckpointError(f"{path}: {error}") from None
+    except ConfigError as error:
+        raise CheckpointError(f"{error}; copy it anew, or name another model folder") from None
 
 
 def check_vocabulary(folder: Path, n_embedded: int, n_pieces: int) -> None:

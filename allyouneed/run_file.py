@@ -1,10 +1,13 @@
-"""One YAML file a run: unknown keys refused, every value has a default, overrides win."""
+"""One YAML file a run: unknown keys refused, every value has a default, overrides win.
+
+A run file may extend another and say only what differs; what a run saves stands on its own.
+"""
 
 import dataclasses
 import difflib
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,13 +24,8 @@ SETTINGS = "settings.yaml"  # in a run's folder: every value that was in force
 
 
 def load_run(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
-    """Read a run file and apply `section.key=value` overrides."""
-    try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: not readable as a run file: {error}") from None
-    if not isinstance(tree, dict):
-        raise ConfigError(f"{path}: a run file holds `section: values` lines, found {tree!r:.80}")
+    """Read a run file, and any it extends, and apply `section.key=value` overrides."""
+    tree = _read_tree(path)
     for override in overrides:
         _apply_override(tree, override)
     return run_from_tree(tree, str(path))
@@ -45,8 +43,6 @@ def save_run(run: RunConfig, path: Path) -> None:
 def run_from_tree(tree: dict[str, Any], where: str) -> RunConfig:
     """`tree` is what a run file holds; `model.preset` names the values to start from."""
     model = tree.get("model")
-    if isinstance(model, str):
-        model = {"preset": model}
     if isinstance(model, dict) and "preset" in model:
         name = model["preset"]
         if name not in list(PRESETS):  # a list, since YAML may hold what cannot be hashed
@@ -67,6 +63,8 @@ def from_tree(cls: type[Config], tree: object, where: str, prefix: str = "") -> 
             close = difflib.get_close_matches(str(key), types_of, n=1)
             hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(types_of)}"
             raise ConfigError(f"{where}: {prefix}{key} is not a setting; {hint}")
+    if missing := [key for key in _required(cls) if key not in tree]:
+        raise ConfigError(f"{where}: {prefix}{missing[0]} is missing")
     values = {
         key: _convert(value, types_of[key], where, f"{prefix}{key}") for key, value in tree.items()
     }
@@ -74,6 +72,13 @@ def from_tree(cls: type[Config], tree: object, where: str, prefix: str = "") -> 
         return cls(**values)
     except ConfigError as error:
         raise ConfigError(f"{where}: {prefix}{error}") from None
+
+
+def _required(cls: Any) -> Iterator[str]:
+    """The fields of a dataclass that have no default."""
+    for field in dataclasses.fields(cls):
+        if field.default is field.default_factory is dataclasses.MISSING:
+            yield field.name
 
 
 def _convert(value: object, wanted: Any, where: str, key: str) -> object:
@@ -110,21 +115,58 @@ def _convert(value: object, wanted: Any, where: str, key: str) -> object:
     raise ConfigError(f"{where}: {key} is {value!r}; it must be {name}")
 
 
+def _read_tree(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """What a run file holds, laid over what the one that it extends holds."""
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: not readable as a run file: {error}") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path}: a run file holds `section: values` lines, found {tree!r:.80}")
+    _spell_out_preset(tree)
+    base_name = tree.pop("extends", None)
+    if base_name is None:
+        return tree
+    if not isinstance(base_name, str):
+        raise ConfigError(f"{path}: extends is {base_name!r}; it must be the name of a run file")
+    base_path, extended_by = path.parent / base_name, (*extended_by, path.resolve())
+    if base_path.resolve() in extended_by:
+        raise ConfigError(f"{path}: extends is {base_name}, which extends this file in turn")
+    base = _read_tree(base_path, extended_by)
+    run_from_tree(base, str(base_path))  # what is wrong there should not be said of `path`
+    return _laid_over(base, tree, RunConfig)
+
+
+def _laid_over(base: Any, own: Any, kind: Any) -> Any:
+    """Sections are joined key by key; of anything else, a corpus too, `own` stands alone."""
+    is_section = dataclasses.is_dataclass(kind)
+    if not (is_section and isinstance(base, dict) and isinstance(own, dict)):
+        return own
+    kinds = typing.get_type_hints(kind)
+    joined = {key: _laid_over(base.get(key), own[key], kinds.get(key)) for key in own}
+    return {**base, **joined}
+
+
+def _spell_out_preset(tree: dict[str, Any]) -> None:
+    if isinstance(tree.get("model"), str):
+        tree["model"] = {"preset": tree["model"]}
+
+
 def _apply_override(tree: dict[str, Any], override: str) -> None:
     path, equals, text = override.partition("=")
     if not equals:
         raise ConfigError(f"{override!r} is not an override; write section.key=value")
     *sections, key = path.split(".")
+    place = tree
     for section in sections:
-        if section == "model" and isinstance(tree.get(section), str):
-            tree[section] = {"preset": tree[section]}
-        tree = tree.setdefault(section, {})
-        if not isinstance(tree, dict):
+        place = place.setdefault(section, {})
+        if not isinstance(place, dict):
             raise ConfigError(f"{override!r}: {section} holds one value, not a section")
     try:
-        tree[key] = yaml.safe_load(text)
+        place[key] = yaml.safe_load(text)
     except yaml.YAMLError:
         raise ConfigError(f"{override!r}: {text!r} is not a YAML value") from None
+    _spell_out_preset(tree)
 
 
 def _plain_dict(items: list[tuple[str, Any]]) -> dict[str, Any]:

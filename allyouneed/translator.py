@@ -14,15 +14,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from allyouneed.device import is_surely_cpu, pick_device
-from allyouneed.errors import DataError
+from allyouneed.errors import CheckpointError, DataError
 from allyouneed.inference.batches import by_length
+from allyouneed.inference.engine import Ids
 from allyouneed.inference.engines import gpu_engine, load_engine
+from allyouneed.inference.fast_engine import FastEngine
+from allyouneed.inference.fast_reading import fast_details
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.inference.hypotheses import penalty
 from allyouneed.inference.limits import Limits
 from allyouneed.inference.parts import Part, joined
 from allyouneed.inference.strategies import BeamSearch, Greedy, Strategy
-from allyouneed.inference.translations import Candidate, Details, Score, Translation
+from allyouneed.inference.translations import (
+    Candidate,
+    Details,
+    Score,
+    Translation,
+    alignment_of,
+)
 from allyouneed.manifest import TOKENIZER, Manifest, load_manifest
 from allyouneed.models import find_model
 from allyouneed.text.capitals import are_capitals
@@ -32,7 +41,6 @@ from allyouneed.text.tokenizer import END, Tokenizer
 from allyouneed.visualization.attention import Attention
 
 if TYPE_CHECKING:  # torch takes a second to load, and the native engine does without
-    from allyouneed.inference.fast_engine import FastEngine
     from allyouneed.inference.gpu.engine import GpuEngine
     from allyouneed.model.transformer import Transformer
 
@@ -43,6 +51,8 @@ __all__ = [
     "Translation",
     "Translator",
 ]
+
+_WIDEST_BEAM = 64  # in which the n best are looked for
 
 T = TypeVar("T")
 
@@ -157,6 +167,13 @@ class Translator:
 
         parts = list(itertools.chain.from_iterable(divided))
         self._search(parts, strategy, limits, n_found, done)
+        if not all(part.hypotheses for part in parts):
+            raise CheckpointError(
+                "the model computes no numbers (NaN), so its weights are broken; take an earlier "
+                "checkpoint, or copy them anew"
+            )
+        if n_best > 1 and isinstance(strategy, BeamSearch):
+            self._search_wider(parts, strategy, limits, n_best)
         if alignments:
             self._align(parts)
         return [
@@ -235,23 +252,25 @@ class Translator:
 
         The sources must be as long as the model takes at once, as those of `sentences` are.
         """
-        from allyouneed.inference.teacher_forcing import log_probs_and_weights
-
         pairs = [
             (self.tokenizer.ids(translation.source_tokens), self.tokenizer.ids(hypothesis.tokens))
             for translation in translations
             for hypothesis in translation.hypotheses
         ]
         sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        computed = self._over_pairs(log_probs_and_weights, sources, targets)
-        found = (Details(tuple(log_probs), weights) for log_probs, weights in computed)
+        if isinstance(self.engine, FastEngine):
+            found = iter(fast_details(self.engine, sources, targets))
+        else:
+            from allyouneed.inference.teacher_forcing import details
+
+            found = iter(self._over_pairs(details, sources, targets))
         return [list(itertools.islice(found, len(it.hypotheses))) for it in translations]
 
     def _over_pairs(
         self,
-        compute: Callable[["Transformer", Sequence[list[int]], Sequence[list[int]]], list[T]],
-        sources: Sequence[list[int]],
-        targets: Sequence[list[int]],
+        compute: Callable[["Transformer", Sequence[Ids], Sequence[Ids]], list[T]],
+        sources: Sequence[Ids],
+        targets: Sequence[Ids],
     ) -> list[T]:
         """What `compute` makes of each pair, in batches of like lengths."""
         lengths = [1 + max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
@@ -338,6 +357,21 @@ class Translator:
                     part.hypotheses = hypotheses
                     done(part)
 
+    def _search_wider(
+        self, parts: Sequence[Part], strategy: BeamSearch, limits: Limits, n_best: int
+    ) -> None:
+        """Look on where a beam is full of one text in different pieces."""
+        size = strategy.size
+        while size < _WIDEST_BEAM and (
+            short := [part for part in parts if part.n_texts(self.tokenizer) < n_best]
+        ):
+            size = min(2 * size, _WIDEST_BEAM)
+            again = [Part(part.text, part.ids, part.prefix) for part in short]
+            wider = BeamSearch(size, strategy.length_penalty)
+            self._search(again, wider, limits, size, lambda part: None)
+            for part, found in zip(short, again, strict=True):
+                part.add(found.hypotheses)
+
     def _search_fast(
         self,
         engine: "FastEngine | GpuEngine",
@@ -355,14 +389,15 @@ class Translator:
                 done(parts[place])
 
     def _align(self, parts: Sequence[Part]) -> None:
-        from allyouneed.inference.teacher_forcing import align
+        sources, targets = [part.ids for part in parts], [part.hypotheses[0].ids for part in parts]
+        if isinstance(self.engine, FastEngine):
+            found = [details.attention for details in fast_details(self.engine, sources, targets)]
+        else:
+            from allyouneed.inference.teacher_forcing import alignment_weights
 
-        with _evaluating(self.model):
-            for batch in self._batches(parts):
-                sources = [part.ids for part in batch]
-                best = [part.hypotheses[0].ids for part in batch]
-                for part, alignment in zip(batch, align(self.model, sources, best), strict=True):
-                    part.alignment = alignment
+            found = self._over_pairs(alignment_weights, sources, targets)
+        for part, attention in zip(parts, found, strict=True):
+            part.alignment = alignment_of(attention)
 
     def _score(self, target: Sequence[int], log_probs: Sequence[float]) -> Score:
         alpha = self.manifest.decoding.length_penalty

@@ -86,8 +86,14 @@ class Weights:
         return in_eight_bits(floats) if eight_bits else (floats, floats[:0])
 
     def _checked(self, name: str, shape: tuple[int, ...] | None) -> NDArray[Any]:
-        """What is stored; those who compute with it rely on its shape."""
+        """What is stored; those who compute with it rely on its shape, and that it is numbers."""
         array = self._stored[name]
+        # Least and most are finite only if all are, and need no room, as `isfinite` of all would.
+        if not np.isfinite([array.min(initial=0), array.max(initial=0)]).all():
+            raise CheckpointError(
+                f"{name} holds what is no number (NaN) or infinite, so these weights translate "
+                "nothing; take an earlier checkpoint, or copy the file anew"
+            )
         if shape is not None and array.shape != shape:
             raise CheckpointError(
                 f"weights and settings disagree: {name} should have the shape {shape} and has "

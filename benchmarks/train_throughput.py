@@ -85,13 +85,16 @@ def our_step(model_config: ModelConfig, training: TrainingConfig, device: torch.
     return lambda batch: step([batch]).loss
 
 
-def peer_step(model: nn.Module, smoothing: float, device: torch.device, compiled: bool) -> Step:
+def peer_adam(model: nn.Module) -> torch.optim.Adam:
+    return torch.optim.Adam(model.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
+
+
+def peer_step(
+    model: nn.Module, optimizer: torch.optim.Optimizer, smoothing: float, compiled: bool
+) -> Step:
     """As a careful user of a peer would write it."""
-    model = model.to(device).train()
+    device = next(model.parameters()).device
     on_gpu = device.type == "cuda"
-    optimizer = torch.optim.Adam(
-        model.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True
-    )
 
     def compute_loss(batch: Batch) -> Tensor:
         with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
@@ -228,7 +231,8 @@ def measure(system: str, model: ModelConfig, batch_tokens: int, steps: int, name
         step = our_step(model, training, device)
     else:
         peer, compiled = PEERS[system]
-        step = peer_step(peer(model), training.label_smoothing, device, compiled)
+        its_model = peer(model).to(device).train()
+        step = peer_step(its_model, peer_adam(its_model), training.label_smoothing, compiled)
     n_pairs = (steps + 5) * batch_tokens // 20
     stream = Batches(RandomPairs(n_pairs, model.vocab_size), training).starting_at(Position())
     batches = [batch for batch, _ in itertools.islice(stream, steps)]

@@ -2,9 +2,10 @@
 
     python runs/distill.py --model work/en-de-base/model --output work/distilled CORPUS.en.xz …
 
-For every corpus come two files that belong together line by line, CORPUS.source and CORPUS.target.
-Several processes share one GPU, so that it has work while texts are cut and joined on the CPU. With
-`--minutes`, what cannot be done in that time is left out, of the largest corpora first.
+For every corpus come two files that belong together line by line, CORPUS.source.en and
+CORPUS.target.de; the lines are in another order than they were. Several processes share one GPU, so
+that it has work while texts are cut and joined on the CPU. With `--minutes`, what cannot be done in
+that time is left out, of the largest corpora first.
 """
 
 import argparse
@@ -13,12 +14,16 @@ import math
 import multiprocessing
 import random
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from allyouneed.data.corpus import LineFile
+from allyouneed.errors import DataError, UserError
 from allyouneed.inference import BeamSearch
+from allyouneed.manifest import load_manifest
+from allyouneed.models import find_model
 from allyouneed.translator import Translator
 
 SHARD = 16_384  # lines
@@ -52,25 +57,42 @@ class Worker:
         return shard, [translation.text for translation in translations]
 
 
-def shards(files: list[Path], seed: int = 1) -> Iterator[Shard]:
+def corpus_of(file: Path) -> str:
+    return file.name.split(".")[0]
+
+
+def shards(files: Sequence[Path], seed: int = 1) -> Iterator[Shard]:
     """The smallest corpora first; those of one corpus in any order, so that a part is of it all."""
     for file in sorted(files, key=lambda file: file.stat().st_size):
-        lines, parts = iter(LineFile(str(file))), []
+        lines = iter(LineFile(str(file)))
+        parts: list[Shard] = []
         while part := list(itertools.islice(lines, SHARD)):
-            parts.append(Shard(file.name.split(".")[0], len(parts), part))
+            parts.append(Shard(corpus_of(file), len(parts), part))
         random.Random(seed).shuffle(parts)
         yield from parts
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--model", required=True, help="the teacher")
-    arguments.add_argument("--output", type=Path, required=True, help="a folder")
-    arguments.add_argument("--beam-size", type=int, default=4)
-    arguments.add_argument("--processes", type=int, default=4)
-    arguments.add_argument("--minutes", type=float, default=math.inf)
-    arguments.add_argument("files", type=Path, nargs="+")
-    options = arguments.parse_args()
+def refuse_what_cannot_work(files: Sequence[Path], outputs: Iterable[Path]) -> None:
+    """Before the long work."""
+    for file in files:
+        LineFile(str(file))  # says what it is that is missing
+    for corpus, n_files in Counter(map(corpus_of, files)).items():
+        if n_files > 1:
+            raise DataError(f"{n_files} files are called {corpus}; give each a name of its own")
+    for path in outputs:
+        if path.exists():
+            raise DataError(f"{path}: is there already; move it away, or set another --output")
+
+
+def run(options: argparse.Namespace) -> None:
+    manifest = load_manifest(find_model(options.model))
+    sides = f"source.{manifest.source_language}", f"target.{manifest.target_language}"
+    outputs = {
+        (corpus, side): options.output / f"{corpus}.{side}"
+        for corpus in map(corpus_of, options.files)
+        for side in sides
+    }
+    refuse_what_cannot_work(options.files, outputs.values())
     options.output.mkdir(parents=True, exist_ok=True)
     start = time.time()
     of_worker = options.model, options.beam_size, start + 60 * options.minutes
@@ -79,14 +101,28 @@ def main() -> None:
         options.processes, Worker.start, of_worker
     ) as pool:
         for shard, translations in pool.imap_unordered(Worker.translate, shards(options.files)):
-            for side, lines in (("source", shard.lines), ("target", translations)):
-                if translations:
-                    with (options.output / f"{shard.corpus}.{side}").open("a") as file:
+            if translations:
+                for side, lines in zip(sides, (shard.lines, translations), strict=True):
+                    with outputs[shard.corpus, side].open("a", encoding="utf-8") as file:
                         file.writelines(f"{line}\n" for line in lines)
             n_lines += len(translations)
             n_words += sum(len(text.split()) for text in translations)
             seconds = time.time() - start
             print(f"{seconds:.0f} s: {n_lines} lines, {n_words / seconds:.0f} words/s", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", required=True, help="the teacher")
+    parser.add_argument("--output", type=Path, required=True, help="a folder")
+    parser.add_argument("--beam-size", type=int, default=4)
+    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--minutes", type=float, default=math.inf)
+    parser.add_argument("files", type=Path, nargs="+")
+    try:
+        run(parser.parse_args(arguments))
+    except UserError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

@@ -6,16 +6,21 @@ missing full stop, an emoji) on both sides, what is wrong (typos, lower case) on
 alone, so that a model learns to write well whatever it reads. To these come short sentences around
 things that must be copied: addresses, numbers, names of files.
 
-    python runs/typed_text.py --pairs 100000 --output work/typed de CORPUS.en.xz CORPUS.de.xz …
+    python runs/typed_text.py en-de --output work/typed CORPUS.LANG.xz …
+
+reads CORPUS.en.xz and CORPUS.de.xz and writes work/typed.source.en and work/typed.target.de.
 """
 
 import argparse
 import random
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from allyouneed.data.corpus import LineFile
+from allyouneed.config import CorpusConfig
+from allyouneed.data.corpus import Corpus
+from allyouneed.errors import UserError
+from allyouneed.evaluation.lines import write_lines
 
 EMOJI = (
     *("😀", "😂", "😊", "😍", "😉", "😎", "😢", "😭", "😡", "🤔", "🙏", "👍", "👎", "👏", "💪"),
@@ -23,6 +28,7 @@ EMOJI = (
     *("🐱", "🚗", "✈️", "📧", "📞", "💡"),
 )
 Pair = tuple[str, str]
+Change = Callable[[random.Random, str, str], Pair]
 
 
 def lower_case(_rng: random.Random, source: str, target: str) -> Pair:
@@ -56,7 +62,7 @@ def in_quotes(_rng: random.Random, source: str, target: str) -> Pair:
 
 
 def with_typos(rng: random.Random, source: str, target: str) -> Pair:
-    """One slip of the fingers in every 25 characters, at least one."""
+    """A slip of the fingers for every 25 characters and one more, where they hit two letters."""
     letters = list(source)
     for _ in range(1 + len(letters) // 25):
         at = rng.randrange(1, max(2, len(letters) - 1))
@@ -74,7 +80,7 @@ def with_typos(rng: random.Random, source: str, target: str) -> Pair:
     return "".join(letters), target
 
 
-CHANGES: dict[Callable[[random.Random, str, str], Pair], int] = {
+CHANGES: dict[Change, int] = {
     lower_case: 3,
     lower_case_without_stop: 4,
     capitals: 3,
@@ -144,29 +150,31 @@ def typed(rng: random.Random, pairs: list[Pair], n_pairs: int, into: str) -> Ite
             yield (frame[0], frame[1]) if into == "de" else (frame[1], frame[0])
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--pairs", type=int, default=100_000, help="how many to make")
-    arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--output", required=True, help="two files: NAME.source, NAME.target")
-    arguments.add_argument("into", choices=("de", "en"), help="language of the target side")
-    arguments.add_argument("files", nargs="+", help="source file, target file, and so on")
-    options = arguments.parse_args()
-    sides = options.files[::2], options.files[1::2]
+def run(options: argparse.Namespace) -> None:
+    languages = options.direction.split("-")
     pairs = [
         pair
-        for source, target in zip(*sides, strict=True)
-        for pair in zip(LineFile(source), LineFile(target), strict=True)
+        for files in options.corpora
+        for pair in Corpus(CorpusConfig(files=files).between(*languages))
     ]
-    made = typed(random.Random(options.seed), pairs, options.pairs, options.into)
-    Path(options.output).parent.mkdir(parents=True, exist_ok=True)
-    with (
-        Path(f"{options.output}.source").open("w", encoding="utf-8") as sources,
-        Path(f"{options.output}.target").open("w", encoding="utf-8") as targets,
-    ):
-        for source, target in made:
-            sources.write(source + "\n")
-            targets.write(target + "\n")
+    made = list(typed(random.Random(options.seed), pairs, options.pairs, into=languages[1]))
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    for side, name in enumerate(("source", "target")):
+        path = options.output.with_name(f"{options.output.name}.{name}.{languages[side]}")
+        write_lines(path, (pair[side] for pair in made))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=150_000, help="how many to make")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--output", type=Path, required=True, help="what the names begin with")
+    parser.add_argument("direction", choices=("en-de", "de-en"))
+    parser.add_argument("corpora", nargs="+", metavar="CORPUS", help="files; LANG: the language")
+    try:
+        run(parser.parse_args(arguments))
+    except UserError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

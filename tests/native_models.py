@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from allyouneed.config import ModelConfig
-from allyouneed.inference.compilation import native_library
+from allyouneed.inference.compilation import NoLibrary, native_library
 from allyouneed.inference.fast_engine import FastEngine
 from allyouneed.model import Transformer
 from allyouneed.text.tokenizer import UNKNOWN
@@ -20,7 +20,9 @@ CONFIG = ModelConfig(
 # Enough work in a batch that the engine shares it among its threads.
 WORTH_SHARING = dataclasses.replace(CONFIG, vocab_size=2001)
 
-needs_compiler = pytest.mark.skipif(native_library() is None, reason="no C++ compiler")
+needs_compiler = pytest.mark.skipif(
+    isinstance(native_library(), NoLibrary), reason="no C++ compiler"
+)
 
 
 def random_model(config: ModelConfig = CONFIG) -> Transformer:

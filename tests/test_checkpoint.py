@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,14 @@ def test_models_of_different_shapes_have_no_average(folder: Path, tokenizer: Tok
         average_weights([folder, folder.with_name("other")])
 
 
+def test_models_of_different_vocabularies_have_no_average(folder: Path) -> None:
+    other, weights = folder.with_name("other"), load_weights(folder)
+    save_model(other, weights, Tokenizer.learn(["cc dd"] * 5, 265), MANIFEST)
+
+    with pytest.raises(CheckpointError, match="different vocabularies"):
+        average_weights([folder, other])
+
+
 def test_the_average_is_the_mean(tmp_path: Path, tokenizer: Tokenizer) -> None:
     models = [Transformer(MODEL).state_dict() for _ in range(3)]
     for number, weights in enumerate(models):
@@ -141,10 +150,12 @@ def test_damage_is_named(folder: Path) -> None:
     smaller = Tokenizer.learn(["aa bb"] * 5, 265, character_coverage=1.0)
     damages: list[tuple[str, bytes | None, type[Exception], str]] = [
         (CONFIG, None, CheckpointError, "not a model folder"),
-        (CONFIG, b"{", CheckpointError, "not readable as JSON"),
+        (CONFIG, b"{", CheckpointError, "config.json: not readable as JSON: Expecting"),
+        (CONFIG, b"", CheckpointError, "config.json: not readable as JSON: it is empty"),
+        (CONFIG, b"[]", CheckpointError, "config.json: the file must hold keys, found"),
         (CONFIG, json.dumps(config | {"format": 99}).encode(), CheckpointError, "format 99"),
         (CONFIG, json.dumps(config | {"colour": 1}).encode(), CheckpointError, "colour"),
-        (CONFIG, json.dumps({"format": 1}).encode(), CheckpointError, "config.json"),
+        (CONFIG, b'{"format": 1}', CheckpointError, "config.json: source_language is missing"),
         (
             CONFIG,
             json.dumps(config | {"model": config["model"] | {"d_ff": 64}}).encode(),
@@ -164,6 +175,20 @@ def test_damage_is_named(folder: Path) -> None:
             load_model(folder)
         (folder / name).write_bytes(whole[name])
     load_model(folder)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
+def test_what_is_no_number_is_named(
+    tmp_path: Path, tokenizer: Tokenizer, value: float, dtype: torch.dtype
+) -> None:
+    weights = Transformer(MODEL).state_dict()
+    name = "encoder.layers.0.feed_forward.w_1.bias"
+    weights[name][3] = value
+    save_model(tmp_path / "model", weights, tokenizer, MANIFEST, dtype)
+
+    with pytest.raises(CheckpointError, match=f"model: {name} holds what is no number"):
+        load_model(tmp_path / "model")
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:

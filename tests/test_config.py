@@ -13,6 +13,7 @@ from allyouneed.config import (
     DecodingConfig,
     FilterConfig,
     ModelConfig,
+    RunConfig,
     TrainingConfig,
 )
 from allyouneed.errors import ConfigError
@@ -109,6 +110,8 @@ def test_a_value_that_cannot_work_is_refused_by_name(
         {"target": "b"},
         {"source": "a", "target": "b", "tsv": "c"},
         {"target": "b", "tsv": "c"},
+        {"files": "a.LANG", "tsv": "c"},
+        {"files": "a.LANG", "source": "a", "target": "b"},
     ],
     ids=str,
 )
@@ -126,6 +129,34 @@ def test_a_corpus_is_called_by_its_name_or_else_by_its_file() -> None:
     assert CorpusConfig(source="data/news.en.gz", target="data/news.de.gz").label == "news"
     assert CorpusConfig(tsv="data/web.tsv").label == "web"
     assert CorpusConfig(tsv="data/web.tsv", name="crawl").label == "crawl"
+    assert CorpusConfig(files="data/talks.LANG.xz").label == "talks"
+
+
+def test_files_of_one_name_need_a_place_for_the_language() -> None:
+    with pytest.raises(ConfigError, match=r"^files is news\.en; write LANG"):
+        CorpusConfig(files="news.en")
+
+
+def test_a_run_writes_its_languages_into_the_names_of_its_files() -> None:
+    data = DataConfig(
+        corpora=(
+            CorpusConfig(files="news/LANG/a.LANG.xz", weight=2, name="news"),
+            CorpusConfig(source="typed.LANG", target="printed.LANG"),
+            CorpusConfig(source="plain.1", target="plain.2"),
+            CorpusConfig(tsv="LANG.tsv"),
+        ),
+        dev=CorpusConfig(files="dev.LANG"),
+    )
+
+    run = RunConfig(source_language="de", target_language="en", data=data)
+
+    assert run.data.corpora == (
+        CorpusConfig(source="news/de/a.de.xz", target="news/en/a.en.xz", weight=2, name="news"),
+        CorpusConfig(source="typed.de", target="printed.en"),
+        CorpusConfig(source="plain.1", target="plain.2"),
+        CorpusConfig(tsv="LANG.tsv"),
+    )
+    assert run.data.dev == CorpusConfig(source="dev.de", target="dev.en")
 
 
 def test_fused_kernels_and_a_model_in_parts_exclude_each_other() -> None:

@@ -48,8 +48,8 @@ RUNS = st.builds(
 )
 
 
-def written(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "run.yaml"
+def written(tmp_path: Path, text: str, name: str = "run.yaml") -> Path:
+    path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     return path
 
@@ -144,6 +144,9 @@ MISTAKES = {
     "[model]": "a run file holds",
     "": "a run file holds",
     "model: [": "not readable as a run file",
+    "data: {corpora: [{files: a.en}]}": "data.corpora[0].files is a.en; write LANG",
+    "extends: [a.yaml]": "extends is ['a.yaml']; it must be the name of a run file",
+    "extends: run.yaml": "extends is run.yaml, which extends this file in turn",
 }
 
 
@@ -153,6 +156,86 @@ def test_a_mistake_is_named_with_its_file_and_key(tmp_path: Path, text: str, mes
 
     with pytest.raises(ConfigError, match=f"^{re.escape(f'{path}: {message}')}"):
         load_run(path)
+
+
+def test_overrides_of_the_languages_turn_a_run_round(tmp_path: Path) -> None:
+    path = written(tmp_path, "data: {corpora: [{files: a.LANG.xz}], dev: {files: b.LANG}}")
+
+    run = load_run(path, ["source_language=de", "target_language=en"])
+
+    assert run.data.corpora == (CorpusConfig(source="a.de.xz", target="a.en.xz"),)
+    assert run.data.dev == CorpusConfig(source="b.de", target="b.en")
+
+
+def test_a_run_file_says_only_what_differs_from_the_one_it_extends(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        """
+        folder: base
+        model: {preset: tiny, d_ff: 99}
+        data: {corpora: [{tsv: a}], filters: {copies: false}, dev: {tsv: b}}
+        training: {steps: 7, seed: 3}
+        """,
+        "base.yaml",
+    )
+    path = written(
+        tmp_path,
+        """
+        extends: base.yaml
+        model: {n_heads: 5}
+        data: {filters: {max_tokens: 9}, dev: {files: c.LANG}, corpora: [{tsv: d}, {tsv: e}]}
+        training: {steps: 8}
+        """,
+    )
+
+    run = load_run(path, ["training.seed=4"])
+
+    assert run == RunConfig(
+        folder="base",
+        model=dataclasses.replace(PRESETS["tiny"], d_ff=99, n_heads=5),
+        data=DataConfig(
+            corpora=(CorpusConfig(tsv="d"), CorpusConfig(tsv="e")),
+            dev=CorpusConfig(source="c.en", target="c.de"),
+            filters=FilterConfig(max_tokens=9, copies=False),
+        ),
+        training=TrainingConfig(steps=8, seed=4),
+    )
+
+
+@pytest.mark.parametrize("base_model", ["tiny", "{preset: tiny}"])
+def test_the_short_name_of_a_preset_can_be_extended(tmp_path: Path, base_model: str) -> None:
+    written(tmp_path, f"model: {base_model}", "base.yaml")
+    path = written(tmp_path, "{extends: base.yaml, model: {d_ff: 3}}")
+
+    assert load_run(path).model == dataclasses.replace(PRESETS["tiny"], d_ff=3)
+
+
+def test_a_run_file_extends_what_lies_beside_it_wherever_it_is_read_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "runs").mkdir()
+    written(tmp_path / "runs", "folder: first", "first.yaml")
+    written(tmp_path / "runs", "{extends: first.yaml, training: {seed: 5}}", "second.yaml")
+    written(tmp_path, "{extends: runs/second.yaml, training: {steps: 6}}")
+    monkeypatch.chdir(tmp_path / "runs")
+
+    run = load_run(Path("../run.yaml"))
+
+    assert (run.folder, run.training.seed, run.training.steps) == ("first", 5, 6)
+
+
+def test_a_mistake_in_what_is_extended_is_named_there(tmp_path: Path) -> None:
+    base = written(tmp_path, "training: {stepz: 5}", "base.yaml")
+
+    with pytest.raises(ConfigError, match=f"^{re.escape(str(base))}: training.stepz"):
+        load_run(written(tmp_path, "extends: base.yaml"))
+
+
+def test_run_files_that_extend_each_other_are_refused(tmp_path: Path) -> None:
+    written(tmp_path, "extends: run.yaml", "base.yaml")
+
+    with pytest.raises(ConfigError, match=r"base\.yaml: extends is run\.yaml, which"):
+        load_run(written(tmp_path, "extends: base.yaml"))
 
 
 def test_a_missing_run_file_is_named(tmp_path: Path) -> None:

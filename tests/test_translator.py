@@ -2,6 +2,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -102,7 +103,7 @@ def test_alignments_of_parts_point_into_the_whole() -> None:
 
 
 def test_alignments_cost_nothing_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.inference.teacher_forcing.align", None)
+    monkeypatch.setattr("allyouneed.inference.teacher_forcing.alignment_weights", None)
 
     assert tiny_translator().translate(["one"])[0].alignment is None
 
@@ -152,6 +153,46 @@ def test_the_n_best_are_different_texts_from_the_whole_beam(
 
     assert asked == [3]
     assert [candidate.text for candidate in translation.hypotheses] == ["one", "o n e"]
+
+
+def test_a_beam_full_of_one_text_is_widened_until_there_are_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, in_letters, two, three = (
+        tuple(tokenizer().encode(text)) for text in ("one", "o n e", "two", "three")
+    )
+    narrow = [Hypothesis(one, -2.0, -2.0), Hypothesis((*one, 0), -3.0, -3.0)]
+    wide = [Hypothesis(three, -1.0, -1.0), *narrow, Hypothesis((*one, 0, 0), -4.0, -4.0)]
+    wider = [*wide, Hypothesis(two, -5.0, -5.0), Hypothesis(in_letters, -6.0, -6.0)]
+    beams = {2: narrow, 4: wide, 8: wider}
+    asked: list[tuple[int, int]] = []
+
+    def search(*arguments: Any) -> list[list[Hypothesis]]:
+        _, sources, strategy, *_ = arguments
+        asked.append((len(sources), strategy.size))
+        return [beams[strategy.size] if len(it) == 1 else wider for it in sources]
+
+    monkeypatch.setattr("allyouneed.inference.plain_search.search", search)
+    short, whole = tiny_translator().translate(["one", "one two"], n_best=2)
+
+    assert asked == [(2, 2), (1, 4), (1, 8)]
+    # What is better than the best of the beam that was asked for is not what was asked for.
+    assert [candidate.text for candidate in short.hypotheses] == ["one", "two"]
+    assert [candidate.text for candidate in whole.hypotheses] == ["three", "one"]
+
+
+def test_the_search_for_others_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def search(*arguments: Any) -> list[list[Hypothesis]]:
+        asked.append(arguments[2].size)
+        return [[Hypothesis(tuple(tokenizer().encode("one")), -1.0, -1.0)]]
+
+    monkeypatch.setattr("allyouneed.inference.plain_search.search", search)
+    [translation] = tiny_translator().translate(["one"], strategy=BeamSearch(5), n_best=2)
+
+    assert asked == [5, 10, 20, 40, 64]
+    assert [candidate.text for candidate in translation.hypotheses] == ["one"]
 
 
 def test_bytes_that_spell_line_ends_cannot_break_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,6 +109,10 @@ def _read_keys(path: Path) -> frozenset[str]:
     """A key a line; what follows `#` is a comment."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ConfigError(
+            f"--keys {path}: cannot be read: {error.strerror}; name a file with a key a line"
+        ) from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: not UTF-8; write a key a line") from None
     keys = {line.partition("#")[0].strip() for line in lines} - {""}

@@ -67,7 +67,8 @@ def describe(event: Event) -> str | None:
             going_on = f", going on after step {event.step:,}" if event.step else ""
             return (
                 f"{event.n_parameters / 1e6:.1f} M parameters, {event.n_pairs:,} pairs, "
-                f"{event.device}, {event.precision}{going_on}{_rate_warning(event)}"
+                f"{event.device}, {event.precision}, rate up to {event.peak_rate:.1e}{going_on}"
+                f"{_rate_warning(event)}"
             )
         case Stepped():
             return (
@@ -107,9 +108,12 @@ def _better_one(event: Finished) -> str:
     """The mean of checkpoints from a steep part of the curve is worse than the last of them."""
     if event.bleu is None or event.best_bleu is None or event.best_bleu <= event.bleu:
         return ""
+    better = f"\nthe folder best beside it scored {event.best_bleu:.2f}"
+    if event.averaged == 1:
+        return better
     return (
-        f"\nthe folder best beside it scored {event.best_bleu:.2f}; a lower training.average, or "
-        "checkpoints closer together (training.save_every), may close the gap"
+        f"{better}; a lower training.average, or checkpoints closer together "
+        "(training.save_every), may close the gap"
     )
 
 

@@ -1,11 +1,12 @@
 """Which engine translates: a fast one where it can run, the plain model everywhere else."""
 
 import importlib.util
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from allyouneed.errors import CheckpointError, ConfigError
-from allyouneed.inference.fast_engine import FastEngine, can_run
+from allyouneed.inference.fast_engine import FastEngine, hindrance
 from allyouneed.manifest import WEIGHTS, Manifest, check_vocabulary
 from allyouneed.weights import Weights
 
@@ -17,8 +18,10 @@ if TYPE_CHECKING:  # torch takes a second to load, and the native engine does wi
 # stored in; on a GPU it is float16, which is as fast as bfloat16 and eight times as fine. `plain`
 # is the model in PyTorch, on any device, which the others are compared with.
 ENGINES = ("auto", "plain", "float32", "int8", "float16", "bfloat16")
+LOG = logging.getLogger(__name__)
 _ON_CPU = ("auto", "float32", "int8")
 _ON_GPU = ("auto", "float16", "bfloat16", "float32")
+_HEADS_ON_GPU = (16, 32, 64, 128)
 
 
 def load_engine(
@@ -28,13 +31,9 @@ def load_engine(
     if name == "plain":
         return None
     _check_name(name, _ON_CPU, "CPU")
-    if not can_run(manifest.model):
-        if name == "auto":
-            return None
-        raise ConfigError(
-            f"engine {name!r} cannot be used here: it needs a C++ compiler (c++, g++ or clang++) "
-            "and a model whose widths are multiples of 16; use plain"
-        )
+    if why := hindrance(manifest.model):
+        _leave_to_the_plain_model(name, f"{folder}: the native engine", why)
+        return None
     check_vocabulary(folder, manifest.model.vocab_size, n_pieces)
     weights = Weights.open(folder / WEIGHTS)
     eight_bits = weights.are_in_eight_bits if name == "auto" else name == "int8"
@@ -44,18 +43,25 @@ def load_engine(
         raise CheckpointError(f"{folder}: {error}") from None
 
 
+def native_engine(model: "Transformer", threads: int | None = None) -> FastEngine | None:
+    """The native engine, in float32, with the present weights of a model on the CPU.
+
+    None where only the plain model can run.
+    """
+    if model.device.type != "cpu" or hindrance(model.config):
+        return None
+    weights = Weights({name: tensor.numpy() for name, tensor in model.state_dict().items()})
+    return FastEngine(model.config, weights, eight_bits=False, threads=threads)
+
+
 def gpu_engine(model: "Transformer", name: str) -> "GpuEngine | None":
     """The engine for a model on a GPU, or None for the plain model."""
     if name == "plain":
         return None
     _check_name(name, _ON_GPU, "GPU")
-    if not _can_run_on_gpu(model):
-        if name == "auto":
-            return None
-        raise ConfigError(
-            f"engine {name!r} cannot be used here: it needs an NVIDIA GPU, Triton, and a model "
-            "whose heads have 16, 32, 64 or 128 columns; use plain"
-        )
+    if why := _hindrance_on_gpu(model):
+        _leave_to_the_plain_model(name, "the engine for GPUs", why)
+        return None
     import torch
 
     from allyouneed.inference.gpu.engine import GpuEngine
@@ -63,12 +69,23 @@ def gpu_engine(model: "Transformer", name: str) -> "GpuEngine | None":
     return GpuEngine(model, getattr(torch, "float16" if name == "auto" else name))
 
 
-def _can_run_on_gpu(model: "Transformer") -> bool:
-    return (
-        model.device.type == "cuda"
-        and importlib.util.find_spec("triton") is not None
-        and all(size in (16, 32, 64, 128) for size in (model.config.d_k, model.config.d_v))
-    )
+def _hindrance_on_gpu(model: "Transformer") -> str | None:
+    """Why the engine cannot run this model; None if it can."""
+    sizes = model.config.d_k, model.config.d_v
+    if model.device.type != "cuda":
+        return f"it is for NVIDIA's, and the model is on {model.device}"
+    if importlib.util.find_spec("triton") is None:
+        return "it needs the package triton"
+    if not all(size in _HEADS_ON_GPU for size in sizes):
+        return f"it takes heads of {', '.join(map(str, _HEADS_ON_GPU))} columns, not {sizes}"
+    return None
+
+
+def _leave_to_the_plain_model(name: str, engine: str, why: str) -> None:
+    """Say so, or refuse where that very engine was asked for."""
+    if name != "auto":
+        raise ConfigError(f"{engine} cannot be used here: {why}; use plain instead of {name}")
+    LOG.warning("%s cannot be used, so the slower plain model is: %s", engine, why)
 
 
 def _check_name(name: str, usable: tuple[str, ...], device: str) -> None:

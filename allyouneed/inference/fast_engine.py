@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allyouneed.config import ModelConfig
-from allyouneed.inference.compilation import native_library
+from allyouneed.inference.compilation import NoLibrary, native_library
 from allyouneed.inference.engine import Candidates, Ids
 from allyouneed.inference.host_beams import HostBeams
 from allyouneed.inference.layout import check_names, linears, norms
@@ -23,13 +23,16 @@ from allyouneed.weights import Floats, Weights
 _MULTIPLE = 16  # widths that every processor's vectors divide
 _MOST_THREADS = 16  # unless told otherwise: narrow matrices have too little for more
 _NO_MEMORY = "there is not enough memory; translate fewer texts at once"
-_ENCODED_AT_ONCE = 250  # tokens: enough for fast products, few enough for the caches
+_AT_ONCE = 250  # tokens to encode or to read: enough for fast products, few enough for the caches
 
 
-def can_run(config: ModelConfig) -> bool:
-    """Whether there is a native engine here that takes a model of this shape."""
+def hindrance(config: ModelConfig) -> str | None:
+    """Why there is no native engine here that takes a model of this shape; None if there is."""
     widths = (config.d_model, config.d_ff, config.d_k, config.d_v)
-    return not any(width % _MULTIPLE for width in widths) and native_library() is not None
+    if any(width % _MULTIPLE for width in widths):
+        return f"the model's widths {widths} are not all multiples of {_MULTIPLE}"
+    library = native_library()
+    return library.why if isinstance(library, NoLibrary) else None
 
 
 class FastEngine:
@@ -41,8 +44,8 @@ class FastEngine:
         self, config: ModelConfig, weights: Weights, *, eight_bits: bool, threads: int | None = None
     ) -> None:
         library = native_library()
-        if library is None:
-            raise RuntimeError("there is no native engine here; ask `can_run` first")
+        if isinstance(library, NoLibrary):
+            raise RuntimeError(f"there is no native engine here: {library.why}")
         self.lock = threading.Lock()
         self.config = config
         self.eight_bits = eight_bits
@@ -78,11 +81,12 @@ class FastEngine:
         self._positions = self._learned_positions  # kept here, where the native engine reads them
         if self._positions is None:
             self._positions = _sinusoids(max(longest_source, longest_target), self.config.d_model)
+        self._longest_source = longest_source
         lengths = longest_source, longest_target
         self._call("reserve", n_slots, n_beams, *lengths, _pointer(self._positions))
 
     def encode(self, sources: Sequence[Ids], slots: Sequence[int]) -> None:
-        for places in _chunks([len(source) + 1 for source in sources]):
+        for places in chunks([len(source) + 1 for source in sources]):
             ids = np.array([id_ for i in places for id_ in (*sources[i], END)], dtype=np.int32)
             lengths = np.array([len(sources[i]) + 1 for i in places], dtype=np.int32)
             into = np.array([slots[i] for i in places], dtype=np.int32)
@@ -94,6 +98,21 @@ class FastEngine:
         answers = _pointer(ids), _pointer(log_probs)
         self._call("step", len(rows), _pointer(rows), _pointer(origins), n_best, *answers)
         return Candidates(ids, log_probs)
+
+    def read(
+        self, rows: NDArray[Any], origins: NDArray[np.int32], layer: int
+    ) -> tuple[Floats, Floats]:
+        """log P of the tokens that are forced to follow the rows (R,), and attention (R, S).
+
+        That is the mean over the heads with which a decoder layer attends to the sources.
+        """
+        attention = np.zeros((len(rows), self._longest_source), dtype=np.float32)
+        self._call("watch", layer, self._longest_source, _pointer(attention))
+        try:
+            _, log_probs = self.step(rows, origins, 1)
+        finally:
+            self._call("watch", -1, 0, None)
+        return log_probs[:, 0], attention
 
     def _set_linears(self, weights: Weights) -> None:
         for number, linear in enumerate(linears(self.config)):
@@ -137,11 +156,11 @@ def _sinusoids(n_positions: int, d_model: int) -> Floats:
     return np.stack((np.sin(angles), np.cos(angles)), axis=-1).reshape(n_positions, d_model)
 
 
-def _chunks(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Places in `lengths`, in order, as many at once as may be encoded together."""
+def chunks(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Places in `lengths`, in order, as many at once as should be computed together."""
     chunk: list[int] = []
     for place, length in enumerate(lengths):
-        if chunk and sum(lengths[other] for other in chunk) + length > _ENCODED_AT_ONCE:
+        if chunk and sum(lengths[other] for other in chunk) + length > _AT_ONCE:
             yield chunk
             chunk = []
         chunk.append(place)

@@ -21,6 +21,21 @@ class Part:
     hypotheses: list[Hypothesis] = field(default_factory=list)
     alignment: Alignment = field(default_factory=list)
 
+    def n_texts(self, tokenizer: Tokenizer) -> int:
+        """How many different ones the hypotheses spell."""
+        return len({_text(hypothesis, tokenizer) for hypothesis in self.hypotheses})
+
+    def add(self, others: Sequence[Hypothesis]) -> None:
+        """What a wider beam found, but for better ones than the best, which stays the best.
+
+        So the translation does not depend on how many others are asked for.
+        """
+        known = {hypothesis.ids for hypothesis in self.hypotheses}
+        new = [
+            it for it in others if it.ids not in known and _rank(it) <= _rank(self.hypotheses[0])
+        ]
+        self.hypotheses = sorted([*self.hypotheses, *new], key=_rank, reverse=True)
+
 
 def joined(
     source: str,
@@ -45,7 +60,7 @@ def joined(
     ]
     if capitals:
         candidates = [replace(it, text=it.text.upper()) for it in candidates]
-    candidates.sort(key=lambda it: (it.finished, it.score), reverse=True)
+    candidates.sort(key=_rank, reverse=True)
     if isinstance(strategy, BeamSearch):
         candidates = _different(candidates)
     source_ids = [id_ for part in parts for id_ in part.ids]
@@ -61,17 +76,24 @@ def joined(
 def _candidate(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer, alpha: float) -> Candidate:
     """The parts of one text together, scored as if they had been one."""
     ids = [id_ for hypothesis in hypotheses for id_ in hypothesis.ids]
-    # Normalised, since pieces that stand for bytes can spell line ends and control characters.
-    texts = [normalize(tokenizer.decode(hypothesis.ids)) for hypothesis in hypotheses]
     log_probability = math.fsum(hypothesis.log_probability for hypothesis in hypotheses)
     length = sum(hypothesis.length for hypothesis in hypotheses)
     return Candidate(
-        " ".join(texts),
+        " ".join(_text(hypothesis, tokenizer) for hypothesis in hypotheses),
         tuple(tokenizer.pieces(ids)),
         log_probability / penalty(float(length), alpha),
         log_probability,
         all(hypothesis.finished for hypothesis in hypotheses),
     )
+
+
+def _text(hypothesis: Hypothesis, tokenizer: Tokenizer) -> str:
+    """Normalised, since pieces that stand for bytes can spell line ends and control characters."""
+    return normalize(tokenizer.decode(hypothesis.ids))
+
+
+def _rank(it: Hypothesis | Candidate) -> tuple[bool, float]:
+    return it.finished, it.score
 
 
 def _different(candidates: Sequence[Candidate]) -> list[Candidate]:

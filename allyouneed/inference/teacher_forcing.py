@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from allyouneed.inference.translations import Alignment
+from allyouneed.inference.translations import Details
 from allyouneed.model.attention import MultiHeadAttention, watching
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import Rows, one_sentence_a_row
@@ -22,24 +22,16 @@ Ids = Sequence[int]
 def token_log_probs(
     model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]
 ) -> list[list[float]]:
-    """log P of every target token and, last, of the end mark."""
-    src, tgt = rows_of(model, sources, [[BEGIN, *target] for target in targets])
-    _, following = rows_of(model, sources, [[*target, END] for target in targets])
+    """log P of every target token and, last, of the end mark.
+
+    A target that was cut where the model knows no further position has no end mark.
+    """
+    src, tgt = rows_of(model, sources, [_read_by_decoder(model, target) for target in targets])
+    ends = [[*target, END][: model.max_length] for target in targets]
+    _, following = rows_of(model, sources, ends)
     log_probs = model(src, tgt).float().log_softmax(-1)  # (B, T, V)
     chosen = log_probs.gather(-1, following.ids.unsqueeze(-1)).squeeze(-1).tolist()
-    return [row[: len(target) + 1] for row, target in zip(chosen, targets, strict=True)]
-
-
-def align(model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Alignment]:
-    """For each target token, in order: (the place of the source token it comes from, its own).
-
-    That is the source token, end mark aside, which the step that made the target token attended
-    to most.
-    """
-    return [
-        [(place, token) for token, place in enumerate(weights[:, :-1].argmax(-1).tolist())]
-        for weights in alignment_weights(model, sources, targets)
-    ]
+    return [row[: len(its)] for row, its in zip(chosen, ends, strict=True)]
 
 
 @torch.inference_mode()
@@ -50,7 +42,7 @@ def alignment_weights(
 
     The last column is the end mark. It is the mean over the heads of `aligning_layer`.
     """
-    src, tgt = rows_of(model, sources, [[BEGIN, *target] for target in targets])
+    src, tgt = rows_of(model, sources, [_read_by_decoder(model, target) for target in targets])
     heads = _aligning_heads(model)
     with watching([heads]) as watched:
         model.decode(tgt, model.encode(src), src)
@@ -58,14 +50,17 @@ def alignment_weights(
 
 
 @torch.inference_mode()
-def log_probs_and_weights(
-    model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]
-) -> list[tuple[list[float], Weights]]:
+def details(model: Transformer, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Details]:
     """`token_log_probs` and `alignment_weights` in one pass."""
     heads = _aligning_heads(model)
     with watching([heads]) as watched:
         log_probs = token_log_probs(model, sources, targets)
-    return list(zip(log_probs, _cut_to_size(watched[heads], sources, targets), strict=True))
+    weights = _cut_to_size(watched[heads], sources, targets)
+    return [Details(tuple(its), seen) for its, seen in zip(log_probs, weights, strict=True)]
+
+
+def _read_by_decoder(model: Transformer, target: Ids) -> list[int]:
+    return [BEGIN, *target][: model.max_length]
 
 
 def _aligning_heads(model: Transformer) -> MultiHeadAttention:

@@ -11,6 +11,14 @@ Alignment = list[tuple[int, int]]  # (place in the source, place in the target)
 Attend = Callable[[Sequence[str], Sequence[str]], Attention]  # source tokens, target tokens
 
 
+def alignment_of(attention: Weights) -> Alignment:
+    """For each target token, in order: (the source token it attended to most, its own place).
+
+    Attention is (T, S + 1), and its last column, the end mark, is no token.
+    """
+    return [(place, token) for token, place in enumerate(attention[:, :-1].argmax(-1).tolist())]
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One of the translations that were found."""
@@ -85,5 +93,5 @@ class Score:
 class Details:
     """What the model thought of each token of a hypothesis."""
 
-    token_log_probabilities: tuple[float, ...]  # the end mark's comes last
+    token_log_probabilities: tuple[float, ...]  # the end mark's comes last, if it had a place
     attention: Weights  # (T, S + 1): from each token to the source's; the end mark's comes last

@@ -101,7 +101,7 @@ async def _work(desk: Desk, load: Load, fail: Callable[[Exception], None]) -> No
 
 
 def _engine(translator: Translator) -> str:
-    """What searches; without a compiler that is silently the slower one."""
+    """What searches; why it is the plain one where a faster was hoped for stands in the log."""
     return "plain" if translator.engine is None else translator.engine.name
 
 

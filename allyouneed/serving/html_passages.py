@@ -5,6 +5,7 @@ gets the inline tags (emphasis, links, …) of the source word that it attended 
 """
 
 import html
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -29,8 +30,10 @@ _VOID = {
 _DEEPEST = 50  # inline tags in inline tags
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Tag:
+    """One place in the page: another tag that looks the same is not equal to it."""
+
     name: str
     opening: str  # as it stands in the page
 
@@ -62,9 +65,11 @@ class _Block:
                     writer.write(hypothesis["text"], ())
                 else:
                     tags = list(self._tags_of_words(place, answer))
-                    for word in hypothesis["words"]:
-                        nearest, _ = word["attention"][0]
-                        writer.write(word["text"], tags[nearest], before=word["before"])
+                    words = hypothesis["words"]
+                    nearest = [tags[word["attention"][0][0]] for word in words]
+                    texts = [word["text"] for word in words]
+                    for word, its in zip(words, _steadied(texts, nearest), strict=True):
+                        writer.write(word["text"], its, before=word["before"])
                 place += len(answer["source"])
         writer.close(())
         return writer.html
@@ -74,6 +79,32 @@ class _Block:
             place += len(word["before"])
             yield self.tags[place]
             place += len(word["text"])
+
+
+def _steadied(texts: Sequence[str], tags: Sequence[_Tags]) -> Iterator[_Tags]:
+    """Punctuation, whose attention says little, neither leaves the tags around it nor reopens any.
+
+    It keeps those that no word has, as in a link around an arrow.
+    """
+    are_words = [any(map(str.isalnum, text)) for text in texts]
+    of_words = list(itertools.compress(tags, are_words))
+    known = set(itertools.chain.from_iterable(of_words))
+    n_words = 0  # so far
+    for own, is_word in zip(tags, are_words, strict=True):
+        if is_word or not known.issuperset(own):
+            yield own
+        else:
+            before = of_words[n_words - 1] if n_words else ()
+            after = of_words[n_words] if n_words < len(of_words) else ()
+            pairs = (before, after), (own, before), (own, after)
+            yield max((_common(*pair) for pair in pairs), key=len)
+        n_words += is_word
+
+
+def _common(some: _Tags, others: _Tags) -> _Tags:
+    """The outermost tags of both."""
+    pairs = zip(some, others, strict=False)
+    return tuple(one for one, _ in itertools.takewhile(lambda pair: pair[0] is pair[1], pairs))
 
 
 @dataclass
@@ -91,9 +122,7 @@ class _Writer:
 
     def close(self, tags: _Tags) -> int:
         """Close what is not in `tags`, and say how many stay open."""
-        kept = 0
-        while kept < min(len(tags), len(self.open)) and tags[kept] is self.open[kept]:
-            kept += 1
+        kept = len(_common(tags, self.open))
         self.html += "".join(f"</{tag.name}>" for tag in reversed(self.open[kept:]))
         self.open = self.open[:kept]
         return kept

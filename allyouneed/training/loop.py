@@ -16,6 +16,7 @@ from allyouneed.config import RunConfig
 from allyouneed.data.batches import Batch, Batches, Position
 from allyouneed.data.shards import PreparedData
 from allyouneed.errors import TrainingError
+from allyouneed.inference.engines import native_engine
 from allyouneed.model.transformer import Transformer
 from allyouneed.models import find_model
 from allyouneed.text.tokenizer import Tokenizer
@@ -40,6 +41,7 @@ from allyouneed.training.events import (
 from allyouneed.training.feeding import ahead
 from allyouneed.training.optimizer import make_adam, rate, set_rate
 from allyouneed.training.sharding import load_whole, shard, unsharded, whole_on_first
+from allyouneed.training.starting import longest_source_of_start
 from allyouneed.training.step import StepResult, TrainStep
 from allyouneed.training.validation import DevScores, DevSet
 from allyouneed.translator import Translator
@@ -50,6 +52,8 @@ Positioned = tuple[Batch, Position]
 def run_steps(trainer: "Trainer", stop_requested: Callable[[], bool]) -> Finished | Stopped:
     """From where the trainer stands to the end of its run, or until it is asked to stop."""
     config = trainer.run.training
+    if config.start_from is not None and trainer.progress.step == 0:
+        trainer.validate()  # what it can do already is what the run has to better
     with trainer.batches() as batches:
         while (reason := trainer.reason_to_end()) is None:
             trainer.step([next(batches) for _ in range(config.accumulate)])
@@ -101,7 +105,7 @@ class Trainer:
         self.manifest = Manifest(
             source_language=run.source_language,
             target_language=run.target_language,
-            max_source_tokens=_longest_source(data),
+            max_source_tokens=max(_longest_source(data), longest_source_of_start(run)),
             model=run.model,
             decoding=run.decoding,
         )
@@ -322,7 +326,9 @@ class Trainer:
 
     def _dev_scores(self, dev: DevSet) -> DevScores:
         model = unsharded(self.model).eval()
-        return dev.score(Translator(model, self._tokenizer, self.manifest), self.ranks)
+        engine = native_engine(model, torch.get_num_threads())
+        translator = Translator(model, self._tokenizer, self.manifest, engine=engine)
+        return dev.score(translator, self.ranks)
 
     def _save_model(self, name: str) -> None:
         weights = whole_on_first(self.model.state_dict().items(), self.ranks)

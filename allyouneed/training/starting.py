@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 from allyouneed.checkpoint import TOKENIZER, load_manifest
-from allyouneed.config import ModelConfig, RunConfig
+from allyouneed.config import DecodingConfig, ModelConfig, RunConfig
 from allyouneed.errors import ConfigError
 from allyouneed.models import find_model
 
@@ -12,7 +12,7 @@ from allyouneed.models import find_model
 def with_start(run: RunConfig) -> RunConfig:
     """The run with sizes and vocabulary of the model that it starts from, if it does.
 
-    Dropout stays the run's own.
+    Dropout stays the run's own, and so does what it sets for decoding.
     """
     if run.training.start_from is None:
         return run
@@ -42,7 +42,23 @@ def with_start(run: RunConfig) -> RunConfig:
             "out: a model keeps its vocabulary"
         )
     data = dataclasses.replace(run.data, tokenizer=str(tokenizer))
-    return dataclasses.replace(run, model=model, data=data)
+    is_set = {
+        name: value
+        for name, value in dataclasses.asdict(run.decoding).items()
+        if value != getattr(DecodingConfig(), name)
+    }
+    decoding = dataclasses.replace(manifest.decoding, **is_set)
+    return dataclasses.replace(run, model=model, data=data, decoding=decoding)
+
+
+def longest_source_of_start(run: RunConfig) -> int:
+    """In tokens, that of the model that the run starts from; 0 where it starts from chance.
+
+    A model that has learned long sentences once is not to split them after short ones.
+    """
+    if run.training.start_from is None:
+        return 0
+    return load_manifest(find_model(run.training.start_from)).max_source_tokens
 
 
 def _same_content(named: Path, other: Path) -> bool:

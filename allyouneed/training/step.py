@@ -100,6 +100,7 @@ class TrainStep:
     ) -> None:
         self._optimizer = optimizer
         self._device = model.device
+        self._accumulates = config.accumulate > 1
         on_gpu = self._device.type == "cuda"
         self.precision = (
             ("bfloat16" if on_gpu else "float32")
@@ -131,10 +132,16 @@ class TrainStep:
         return StepResult(smoothed, nll, grad_norm)
 
     def probe(self, batch: Batch) -> None:
-        """Find out whether the memory holds a batch; nothing is learned from it."""
+        """Find out whether the memory holds a batch; nothing is learned from it.
+
+        An engine may record what it does when it does it again, in memory besides that of the first
+        time; what is recorded later, of smaller batches, finds room there.
+        """
         devices = [self._device] if self._device.type == "cuda" else []
         with torch.random.fork_rng(devices):
-            self._engine.backward(batch, batch.n_tgt_tokens, first=True, last=True)
+            for first in (True, False) if self._accumulates else (True,):
+                for _ in range(2):
+                    self._engine.backward(batch, batch.n_tgt_tokens, first, last=True)
         set_rate(self._optimizer, 0.0)
         self._optimizer.step()  # makes room for Adam's moments
         self._optimizer.state.clear()

@@ -38,7 +38,7 @@ def test_every_system_is_scored_and_drawn() -> None:
     drawn = run("quality_plots.py", "speed", "figures.json", "--set", "numbers",
                 "--output", "speed.svg")  # fmt: skip
 
-    assert (shown.stderr, drawn.stderr) == ("", "")
+    assert (shown.returncode, drawn.stderr) == (0, ""), shown.stderr
     wide, narrow = json.loads(Path("figures.json").read_text(encoding="utf-8"))
     assert (wide["system"], wide["beam_size"], wide["times_as_fast"]) == ("tiny-beam2", 2, 1.0)
     assert (narrow["system"], narrow["beam_size"]) == ("tiny-beam1", 1)
@@ -85,7 +85,7 @@ def test_typed_text_is_counted_by_kind_and_failures_are_listed() -> None:
 
     shown = run("typed_cases.py", "tiny", *files)
 
-    assert shown.stderr == ""
+    assert shown.returncode == 0, shown.stderr
     assert "greetings                0 of 1      0%" in shown.stdout
     assert "odd                      1 of 1    100%" in shown.stdout
     assert "all                      1 of 2     50%" in shown.stdout

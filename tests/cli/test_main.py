@@ -59,7 +59,7 @@ def test_mistakes_exit_with_2_without_a_traceback(
 
 
 def test_average_of_one_model_with_itself_is_that_model(tmp_path: Path) -> None:
-    result = run("average", SHIPPED, SHIPPED, "--output", tmp_path / "mean")
+    result = run("average", SHIPPED, SHIPPED.name, "--output", tmp_path / "mean")
 
     assert result.returncode == 0, result.stderr
     assert_close(load_weights(tmp_path / "mean"), load_weights(SHIPPED))

@@ -54,7 +54,11 @@ def test_two_models_of_one_name_or_none_are_refused(model: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "No such file"), (b"# nothing\n", "no key in it"), (b"\xff", "not UTF-8")],
+    [
+        (None, "cannot be read: No such file or directory; name a file"),
+        (b"# nothing\n", "no key in it"),
+        (b"\xff", "not UTF-8"),
+    ],
 )
 def test_files_of_keys_that_cannot_be_used(
     tmp_path: Path, content: bytes | None, message: str

@@ -54,6 +54,7 @@ def test_a_rate_that_is_too_low_or_high_is_named() -> None:
     assert "warm-up" not in str(describe(started))
     assert "lower training.warmup_steps" in str(describe(replace(started, warmup_steps=200)))
     hot = str(describe(replace(started, peak_rate=2e-2)))
+    assert "rate up to 2.0e-02" in hot
     assert "rise to 2.0e-02" in hot
     assert "raise training.warmup_steps" in hot
 
@@ -63,8 +64,13 @@ def test_a_better_model_than_the_mean_is_named() -> None:
     assert isinstance(finished, Finished)
 
     assert "best" not in str(describe(finished))
-    assert "best beside it scored 40.00" in str(describe(replace(finished, best_bleu=40.0)))
-    assert "the last checkpoint is run/model" in str(describe(replace(finished, averaged=1)))
+    better = str(describe(replace(finished, best_bleu=40.0)))
+    assert "best beside it scored 40.00" in better
+    assert "a lower training.average" in better
+    alone = str(describe(replace(finished, best_bleu=40.0, averaged=1)))
+    assert "the last checkpoint is run/model" in alone
+    assert "best beside it scored 40.00" in alone
+    assert "training.average" not in alone
 
 
 def test_brackets_in_a_path_are_no_markup() -> None:

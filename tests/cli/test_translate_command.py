@@ -1,6 +1,7 @@
 """`allyouneed translate` from arguments to output."""
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -214,7 +215,7 @@ def test_an_interrupt_says_how_far_it_came_and_leaves_nothing(
 
 def test_a_reader_who_leaves_is_no_error_to_report(model_folder: Path) -> None:
     with subprocess.Popen(
-        [*COMMAND, "--model", str(model_folder), "one", "two"],
+        [*COMMAND, "--engine", "plain", "--model", str(model_folder), "one", "two"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
@@ -273,3 +274,35 @@ def test_the_model_is_chosen_by_the_languages(
     refused = run("--model", str(other), "--to", "de", "ein Haus")
     assert refused.exit_code == 2
     assert "translates de to en" in refused.output
+
+
+def test_why_the_plain_model_translates_is_said_once_and_not_among_translations(
+    model_folder: Path,
+) -> None:
+    command = [*COMMAND, "--device", "cpu", "--model", str(model_folder), "one", "two"]
+
+    shown = subprocess.run(command, check=True, capture_output=True, text=True)
+
+    assert len(shown.stdout.splitlines()) == 2
+    [why] = shown.stderr.splitlines()
+    assert "widths (8, 16, 4, 4) are not all multiples of 16" in why
+
+
+@pytest.mark.parametrize("engine", ["auto", "plain"])
+@pytest.mark.parametrize("value", [math.nan, 1e38])
+def test_weights_that_compute_nothing_are_refused(
+    tmp_path: Path, engine: str, value: float
+) -> None:
+    made = Translator.load(engine="plain", device="cpu")
+    weights = made.model.state_dict()
+    weights["decoder.layers.0.feed_forward.w_2.weight"][:] = value
+    save_model(tmp_path / "broken", weights, made.tokenizer, made.manifest)
+    command = [*COMMAND, "--device", "cpu", "--engine", engine, "--model", "broken"]
+
+    shown = subprocess.run(
+        [*command, "A dog."], check=False, capture_output=True, text=True, cwd=tmp_path
+    )
+
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert shown.stderr.startswith("error: ")
+    assert "take an earlier checkpoint" in shown.stderr

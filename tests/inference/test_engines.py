@@ -1,11 +1,14 @@
 """Which engine is taken, what it refuses, and that every processor's path computes the same."""
 
+import ctypes
 import dataclasses
+import logging
 import os
 import resource
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +28,9 @@ from allyouneed.inference import (
     fast_engine,
     search,
 )
-from allyouneed.inference.compilation import native_library
+from allyouneed.inference.compilation import NoLibrary, native_library
 from allyouneed.inference.engine import ROW
-from allyouneed.inference.engines import gpu_engine, load_engine
+from allyouneed.inference.engines import gpu_engine, load_engine, native_engine
 from allyouneed.inference.fast_engine import FastEngine
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.model import Transformer
@@ -45,6 +48,25 @@ def saved(folder: Path, model: Transformer, dtype: torch.dtype = torch.float32) 
     pieces: Tokenizer = tokenizer()
     save_model(folder, model.state_dict(), pieces, manifest, dtype)
     return folder
+
+
+@needs_compiler
+def test_a_model_in_memory_is_searched_with_its_present_weights() -> None:
+    model = random_model(MODEL)
+    plain = Translator(model, tokenizer(), MANIFEST)
+
+    for _ in range(2):
+        engine = native_engine(model)
+        assert engine is not None
+        native = Translator(model, tokenizer(), MANIFEST, engine=engine)
+        found, expected = ([it.tokens for it in each.translate(TEXTS)] for each in (native, plain))
+        assert found == expected
+        with torch.no_grad():  # as a training step does
+            model.embedding.weight.add_(torch.randn_like(model.embedding.weight))
+
+
+def test_a_model_whose_widths_do_not_suit_has_no_native_engine() -> None:
+    assert native_engine(random_model(dataclasses.replace(MODEL, d_model=24))) is None
 
 
 @needs_compiler
@@ -185,17 +207,22 @@ def test_scales_may_be_in_any_precision() -> None:
     assert found[0] == found[1] == found[2]
 
 
-def test_without_a_native_engine_the_plain_model_translates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_a_native_engine_the_plain_model_translates_and_the_log_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = saved(tmp_path / "model", random_model(MODEL))
-    monkeypatch.setattr("allyouneed.inference.fast_engine.native_library", lambda: None)
+    nothing = NoLibrary("there is no C++ compiler")
+    monkeypatch.setattr("allyouneed.inference.fast_engine.native_library", lambda: nothing)
 
     translator = Translator.load(folder, "cpu")
 
     assert translator.engine is None
+    [said] = caplog.records
+    assert said.levelno == logging.WARNING
+    assert f"{folder}: the native engine cannot be used" in said.message
+    assert nothing.why in said.message
     assert len(translator.translate(["one"])) == 1
-    with pytest.raises(ConfigError, match=r"needs a C\+\+ compiler"):
+    with pytest.raises(ConfigError, match=r"there is no C\+\+ compiler; use plain instead of int8"):
         Translator.load(folder, "cpu", engine="int8")
     with pytest.raises(ConfigError, match="engine 'quick' is not known"):
         Translator.load(folder, "cpu", engine="quick")
@@ -222,26 +249,46 @@ def test_where_there_is_no_gpu_its_engine_is_refused() -> None:
 
     assert gpu_engine(model, "auto") is None
     assert gpu_engine(model, "plain") is None
-    with pytest.raises(ConfigError, match="engine 'float16' cannot be used here: it needs"):
+    with pytest.raises(ConfigError, match="engine for GPUs cannot be used here: it is for NVIDIA"):
         gpu_engine(model, "float16")
     with pytest.raises(ConfigError, match="engine 'int8' is not for a GPU"):
         gpu_engine(model, "int8")
 
 
 @needs_compiler
-def test_widths_that_fill_no_vector_are_left_to_the_plain_model(tmp_path: Path) -> None:
+def test_widths_that_fill_no_vector_are_left_to_the_plain_model(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     odd = dataclasses.replace(MODEL, d_k=8)
 
     assert Translator.load(saved(tmp_path / "model", random_model(odd)), "cpu").engine is None
+    assert "(32, 80, 8, 48) are not all multiples of 16" in caplog.text
 
 
-@pytest.mark.parametrize("compiler", ["false", "no-such-compiler"])
+@pytest.mark.parametrize(
+    ("compiler", "why"),
+    [
+        ("#!/bin/sh\necho warning: old >&2; echo 'x.h:1: error: no such' >&2; exit 1", "x.h:1:"),
+        ("#!/bin/sh\nexit 1", "nothing of an error"),
+        ("#!/bin/sh\nexec sleep 60", "had not compiled it after 0.1 seconds"),
+        (None, "there is no C++ compiler (cc)"),
+    ],
+    ids=["error", "failure", "endless", "none"],
+)
 def test_a_compiler_that_fails_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: str | None, why: str
 ) -> None:
-    monkeypatch.setattr(compilation, "COMPILERS", (compiler,))
+    if compiler is not None:
+        (tmp_path / "cc").write_text(compiler)
+        (tmp_path / "cc").chmod(0o755)
+    monkeypatch.setattr(compilation, "COMPILERS", ("cc",))
+    monkeypatch.setattr(compilation, "PATIENCE", 0.1)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin" if compiler else str(tmp_path))
 
-    assert native_library(tmp_path / "cache") is None
+    library = native_library(tmp_path / "cache")
+
+    assert isinstance(library, NoLibrary)
+    assert why in library.why
     assert not list((tmp_path / "cache").glob("*"))
 
 
@@ -256,14 +303,62 @@ def test_what_was_compiled_is_kept_where_nobody_else_can_write(tmp_path: Path) -
     cache = tmp_path / "cache"
     cache.mkdir()
     cache.chmod(0o777)
-    assert native_library(cache)
+    assert isinstance(native_library(cache), ctypes.CDLL)
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
     [library] = cache.iterdir()
 
     native_library.cache_clear()
-    made = library.stat().st_mtime_ns
-    assert native_library(cache)
-    assert library.stat().st_mtime_ns == made
+    made = library.stat()
+    os.utime(library, (0, 0))
+    assert isinstance(native_library(cache), ctypes.CDLL)
+    assert library.stat().st_ino == made.st_ino  # the same file
+    assert library.stat().st_mtime > time.time() - 60  # and marked as used
+
+
+@needs_compiler
+@pytest.mark.usefixtures("_quick_compilation")
+def test_builds_that_nobody_has_used_for_long_are_removed(tmp_path: Path) -> None:
+    days = {"engine-old.so": 40, "engine-other.so": 20, "notes.txt": 40}
+    for name, age in days.items():
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time.time() - age * 24 * 3600,) * 2)
+
+    assert isinstance(native_library(tmp_path), ctypes.CDLL)
+
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {
+        "engine-other.so",
+        "notes.txt",
+        f"engine-{compilation._fingerprint()}.so",
+    }
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        ("/elsewhere", "/elsewhere/allyouneed"),
+        (None, "~/.cache/allyouneed"),
+        ("", "~/.cache/allyouneed"),
+        ("here", "~/.cache/allyouneed"),
+    ],
+)
+def test_builds_are_kept_in_the_users_cache(
+    monkeypatch: pytest.MonkeyPatch, named: str | None, expected: str
+) -> None:
+    if named is None:
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    else:
+        monkeypatch.setenv("XDG_CACHE_HOME", named)
+    asked: list[Path] = []
+
+    def fails(cache: Path) -> None:
+        asked.append(cache)
+        raise subprocess.SubprocessError
+
+    monkeypatch.setattr(compilation, "_kept", fails)
+    native_library.__wrapped__()
+
+    assert asked == [Path(expected).expanduser()]
 
 
 @needs_compiler
@@ -272,7 +367,7 @@ def test_what_cannot_be_loaded_is_compiled_anew(tmp_path: Path) -> None:
     library = tmp_path / f"engine-{compilation._fingerprint()}.so"
     library.write_bytes(b"damaged")
 
-    assert native_library(tmp_path)
+    assert isinstance(native_library(tmp_path), ctypes.CDLL)
     assert library.stat().st_size > len(b"damaged")
 
 
@@ -292,7 +387,7 @@ def test_without_a_place_to_keep_it_the_engine_is_compiled_anew(
         else:
             monkeypatch.setattr(os, "geteuid", lambda: 12345)
 
-    assert native_library(place)
+    assert isinstance(native_library(place), ctypes.CDLL)
     assert not place.is_dir() or not list(place.iterdir())
 
 
@@ -318,7 +413,7 @@ def test_older_processors_compute_the_same(
 ) -> None:
     flags = [it for it in compilation.FLAGS if it not in ("-O3", "-march=native")]
     monkeypatch.setattr(compilation, "FLAGS", (*flags, "-O1", flag))
-    if not _runs_here(flag) or (library := native_library(tmp_path)) is None:
+    if not _runs_here(flag) or isinstance(library := native_library(tmp_path), NoLibrary):
         pytest.skip(f"{flag} is for other processors")
     model, texts, limits = random_model(), sources(6), Limits(10)
     newer = engine_of(model, eight_bits=True)
@@ -335,25 +430,22 @@ def test_older_processors_compute_the_same(
 
 
 @needs_compiler
-def test_translating_needs_no_torch() -> None:
+@pytest.mark.parametrize("options", [(), ("--alignments",)], ids=["text", "alignments"])
+def test_translating_needs_no_torch(options: tuple[str, ...]) -> None:
     program = (
         "import sys; from allyouneed.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "print('torch' in sys.modules)"
     )
-    command = [
-        sys.executable,
-        "-c",
-        program,
-        "translate",
-        "--device",
-        "cpu",
-        "A man rides a bicycle.",
-    ]
+    command = [sys.executable, "-c", program, "translate", "--device", "cpu", *options]
 
-    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        [*command, "A man rides a bicycle."], capture_output=True, text=True, check=True
+    )
 
-    assert shown.stdout.splitlines() == ["Ein Mann fährt Fahrrad.", "False"]
+    translation, has_torch = shown.stdout.splitlines()
+    assert translation.startswith("Ein Mann fährt")
+    assert has_torch == "False"
 
 
 def _stacks_too_large_for_many() -> None:
@@ -374,7 +466,9 @@ def test_fewer_threads_than_asked_for_do_the_work() -> None:
         preexec_fn=_stacks_too_large_for_many,
     )
 
-    assert (shown.returncode, shown.stdout) == (0, "Ein Mann fährt Fahrrad.\n"), shown.stderr
+    assert (shown.returncode, shown.stdout) == (0, "Ein Mann fährt mit dem Fahrrad.\n"), (
+        shown.stderr
+    )
 
 
 @needs_compiler

@@ -1,11 +1,13 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from tiny_models import random_transformer
 
 from allyouneed.inference.batches import by_length
-from allyouneed.inference.teacher_forcing import align, token_log_probs
+from allyouneed.inference.teacher_forcing import alignment_weights, details, token_log_probs
+from allyouneed.inference.translations import alignment_of
 from allyouneed.rows import one_sentence_a_row
 from allyouneed.text.tokenizer import BEGIN, END
 
@@ -43,14 +45,26 @@ def test_alignment_follows_the_mean_attention_of_one_layer(n_layers: int, aligni
     model = random_transformer(n_decoder_layers=n_layers)
     sources, targets = [[3, 4, 5, 5, 4, 3], [4, 5, 3]], [(4, 4, 3, 5, 3), (5, 3, 4)]
 
-    for source, target, alignment in zip(
-        sources, targets, align(model, sources, targets), strict=True
+    for source, target, attention in zip(
+        sources, targets, alignment_weights(model, sources, targets), strict=True
     ):
         src = one_sentence_a_row([[*source, END]])
         maps = model.attention_maps(src, one_sentence_a_row([[BEGIN, *target]]))
         weights = maps.memory[aligning].mean(1)[0, : len(target), : len(source)]
         best = weights.argmax(-1).tolist()
-        assert alignment == [(source, target) for target, source in enumerate(best)]
+        assert alignment_of(attention) == [(source, target) for target, source in enumerate(best)]
+
+
+def test_details_are_log_probabilities_and_attention_of_one_pass() -> None:
+    model = random_transformer()
+
+    found = details(model, SOURCES, TARGETS)
+
+    assert [list(it.token_log_probabilities) for it in found] == token_log_probs(
+        model, SOURCES, TARGETS
+    )
+    for it, expected in zip(found, alignment_weights(model, SOURCES, TARGETS), strict=True):
+        np.testing.assert_array_equal(it.attention, expected)
 
 
 def test_batches_hold_every_place_once_within_the_budget() -> None:

@@ -95,6 +95,25 @@ def test_a_tag_whose_words_part_is_written_twice() -> None:
     assert translated("<b>one two</b> three", "x y z", [0, 2, 1]) == "<b>x</b> y <b>z</b>"
 
 
+@pytest.mark.parametrize(
+    ("html", "target", "links", "wanted"),
+    [
+        ("<b>one , two</b> three", "x , y z", [0, 3, 2, 3], "<b>x , y</b> z"),
+        ("<b>one</b> two .", "x y .", [0, 1, 0], "<b>x</b> y ."),
+        ("<b>one</b> two !", "! x y", [1, 1, 0], "! x <b>y</b>"),
+        ("<b>one !</b> two", "x ! y", [0, 1, 2], "<b>x !</b> y"),
+        ("<b>one</b> ! two", "x ! y", [0, 1, 2], "<b>x</b> ! y"),
+        ("<b>one <i>two</i></b> .", "x , y .", [0, 2, 1, 1], "<b>x , <i>y .</i></b>"),
+        ("<b>one</b> <b>→</b> two", "x → y", [0, 1, 2], "<b>x</b> <b>→</b> y"),
+        ("<b>→</b>", "→", [0], "<b>→</b>"),
+    ],
+)
+def test_punctuation_neither_parts_a_tag_nor_opens_it_again(
+    html: str, target: str, links: list[int], wanted: str
+) -> None:
+    assert translated(html, target, links) == wanted
+
+
 def test_translations_cannot_bring_tags_in() -> None:
     assert translated("<p>a</p>", "<script>", [0]) == "<p>&lt;script&gt;</p>"
     assert translated("<p><b>a</b></p>", "<i>", [0]) == "<p><b>&lt;i&gt;</b></p>"

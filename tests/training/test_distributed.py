@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from one_step import gradients_and_result
+from one_step import FUSIBLE, gradients_and_result
 from safetensors.torch import load_file
 from torch.testing import assert_close
 from toy_world import make_toy_run, write_toy_text
@@ -36,7 +36,7 @@ def torchrun(*arguments: object) -> subprocess.Popen[str]:
         [sys.executable, *TWO_RANKS, *map(str, arguments)],
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": here},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "TRITON_INTERPRET": "1", "PYTHONPATH": here},
     )
 
 
@@ -96,6 +96,17 @@ def test_gradients_are_those_of_one_process(world: Path, parallel: str) -> None:
         gradients_and_result("ddp"),
         rtol=1e-4,
         atol=1e-6,
+    )
+
+
+def test_fused_gradients_are_those_of_one_plain_process(world: Path) -> None:
+    pytest.importorskip("triton", reason="Triton is not made for this system")
+
+    assert_close(
+        load_file(world / "fused.safetensors"),
+        gradients_and_result("ddp", config=FUSIBLE),
+        rtol=1e-3,
+        atol=1e-5,
     )
 
 

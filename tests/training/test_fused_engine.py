@@ -1,39 +1,30 @@
 """Steps by the fused engine against those by the plain one; nothing is recorded here."""
 
 import dataclasses
-from collections.abc import Callable
 
 import pytest
 import torch
-from one_step import some_batches
+from one_step import RandomPairs, some_batches
 from torch import Tensor
 from torch.testing import assert_close
 
 pytest.importorskip("triton", reason="Triton is not made for this system")
 
+from unrecorded import Unrecorded, without_graphs
+
 from allyouneed.config import ModelConfig, TrainingConfig
+from allyouneed.data.batches import Batches
 from allyouneed.model.transformer import Transformer
 from allyouneed.training.distributed import ALONE
-from allyouneed.training.fused import engine as fused_engine
 from allyouneed.training.fused.engine import FusedEngine
 from allyouneed.training.optimizer import make_adam, set_rate
-from allyouneed.training.step import Engine, PlainEngine
+from allyouneed.training.step import Engine, PlainEngine, TrainStep
 
 MODEL = ModelConfig(
     vocab_size=50, n_layers=1, d_model=32, d_ff=32, n_heads=2, d_k=16, d_v=16, dropout=0.0
 )
 TRAINING = TrainingConfig(batch_tokens=32, row_width=32, compile=False)
 STEPS = 2
-
-
-class Unrecorded:
-    """Stands for `Graphed`: runs the function every time."""
-
-    def __init__(self, function: Callable[[], tuple[Tensor, ...]], pool: object) -> None:
-        self._function = function
-
-    def __call__(self) -> tuple[Tensor, ...]:
-        return self._function()
 
 
 def trained_by(
@@ -58,14 +49,31 @@ def trained_by(
 
 @pytest.mark.parametrize("changes", [{"clip_norm": 0.1}, {"batching": "padded"}], ids=str)
 def test_steps_are_those_of_the_plain_engine(
-    changes: dict[str, object], device: torch.device, monkeypatch: pytest.MonkeyPatch
+    changes: dict[str, object], device: torch.device
 ) -> None:
-    monkeypatch.setattr(fused_engine, "Graphed", Unrecorded)
-    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
     config = dataclasses.replace(TRAINING, adam_epsilon=1e-3, **changes)  # type: ignore[arg-type]
 
-    seen, weights = trained_by(FusedEngine, config, device)
+    with without_graphs():
+        seen, weights = trained_by(FusedEngine, config, device)
 
     expected_seen, expected = trained_by(PlainEngine, config, device)
     assert_close(seen, expected_seen, rtol=1e-4, atol=1e-4)
     assert_close(weights, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_after_the_probe_the_largest_batches_need_no_more_recording(
+    accumulate: int, device: torch.device
+) -> None:
+    config = dataclasses.replace(TRAINING, accumulate=accumulate)
+    model = Transformer(MODEL).to(device)
+    optimizer = make_adam(model, config)
+    largest = Batches(RandomPairs(60), config).largest()
+    step = TrainStep(model, optimizer, config)
+    with without_graphs():
+        step._engine = FusedEngine(model, optimizer, config, torch.float32, ALONE)
+        step.probe(largest)
+        n_recorded = Unrecorded.n_recorded
+        step([largest] * accumulate)  # which updates for the first time, and records no update
+
+    assert n_recorded == Unrecorded.n_recorded == accumulate

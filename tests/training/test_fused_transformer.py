@@ -78,6 +78,34 @@ def test_it_is_the_plain_model(
     )  # fmt: skip
 
 
+def rounding(found: dict[str, Tensor], exact: dict[str, Tensor]) -> dict[str, float]:
+    """How far off gradients are, as a share of their norm: of each parameter, and of all."""
+    off = {name: (found[name].float() - its).norm() for name, its in exact.items()}
+    norms = {name: its.norm() for name, its in exact.items()}
+    off["all"], norms["all"] = (torch.stack(list(it.values())).norm() for it in (off, norms))
+    return {name: (off[name] / norms[name]).item() for name in off}
+
+
+@pytest.mark.gpu  # Triton's interpreter has no bfloat16 products
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_in_bfloat16_it_rounds_no_more_than_the_plain_model(device: torch.device) -> None:
+    model = Transformer(MODEL).to(device)
+    batch = a_batch(32, device, n_rows=8)
+    exact_loss, exact = plain(model, batch, scale=0.01)
+    with torch.autocast(device.type, torch.bfloat16):
+        _, plainly = plain(model, batch, scale=0.01)
+    fused = FusedTransformer(model, torch.bfloat16, label_smoothing=0.1)
+    seeds = torch.arange(fused.n_seeds, device=device)
+
+    fused.refresh()
+    loss = fused.loss_and_gradient(batch, torch.tensor([0.01], device=device), seeds, add=False)
+
+    assert loss.smoothed.item() == pytest.approx(exact_loss, rel=2e-3)
+    usual, found = rounding(plainly, exact), rounding(gradients(model), exact)
+    assert found["all"] < 2 * usual["all"]
+    assert max(found.values()) < 3 * max(usual.values())
+
+
 def test_with_dropout_the_gradient_is_that_of_the_very_network_that_was_drawn(
     device: torch.device,
 ) -> None:

@@ -4,13 +4,14 @@ Leaves in FOLDER what two ranks made of it, for test_distributed.py to look at.
 """
 
 import dataclasses
+import importlib.util
 import os
 import sys
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from one_step import gradients_and_result
+from one_step import FUSIBLE, gradients_and_result
 from safetensors.torch import save_file
 
 from allyouneed.run_file import load_run
@@ -26,6 +27,15 @@ def main(folder: Path) -> None:
         tensors = gradients_and_result(parallel, ranks)
         if ranks.is_first:
             save_file(tensors, folder / f"{parallel}.safetensors")
+    if importlib.util.find_spec("triton"):
+        from unrecorded import without_graphs
+
+        from allyouneed.training.fused.engine import FusedEngine
+
+        with without_graphs():
+            tensors = gradients_and_result("ddp", ranks, FUSIBLE, FusedEngine)
+        if ranks.is_first:
+            save_file(tensors, folder / "fused.safetensors")
     run = load_run(folder / "run.yaml", [])
     train(dataclasses.replace(run, folder=str(folder / "ddp")))
     sharded = dataclasses.replace(run.training, parallel="fsdp")

@@ -46,6 +46,10 @@ int engine_encode(Engine* engine, int n_sentences, const int32_t* ids, const int
     return attempted([&] { engine->encode(n_sentences, ids, lengths, slots); });
 }
 
+int engine_watch(Engine* engine, int layer, int stride, float* weights) {
+    return attempted([&] { engine->watch(layer, stride, weights); });
+}
+
 int engine_step(Engine* engine, int n_rows, const Row* rows, const int32_t* origins, int n_best,
                 int32_t* ids, float* log_probs) {
     return attempted([&] { engine->step(n_rows, rows, origins, n_best, ids, log_probs); });

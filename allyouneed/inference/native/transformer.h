@@ -34,6 +34,7 @@ class Engine {
                          const float* positions) = 0;
     virtual void encode(int n_sentences, const int32_t* ids, const int32_t* lengths,
                         const int32_t* slots) = 0;
+    virtual void watch(int layer, int stride, float* weights) = 0;
     virtual void step(int n_rows, const Row* rows, const int32_t* origins, int n_best,
                       int32_t* ids, float* log_probs) = 0;
 };
@@ -121,6 +122,13 @@ class EngineOf : public Engine {
         for (int i = 0; i < n_sentences; ++i) source_length_[slots[i]] = lengths[i];
     }
 
+    // Have steps write what the rows of a layer attend to in the memory, the mean over the heads,
+    // into rows of `weights`; -1 is no layer. While one is watched, rows may be several tokens of
+    // one hypothesis.
+    void watch(int layer, int stride, float* weights) override {
+        watched_ = {layer, stride, weights};
+    }
+
     void step(int n_rows, const Row* row, const int32_t* origins, int n_best, int32_t* ids,
               float* log_probs) override {
         prepare(n_rows);
@@ -136,6 +144,8 @@ class EngineOf : public Engine {
                 const Linear<Number>* linear = decoder_linears(layer);
                 const Norm* norm = &norms_[2 * shape_.encoder_layers + 3 * layer];
                 project(linear[OWN], n_rows, thread);
+                for (int r = rows.begin; r < rows.end; ++r) keep_own(layer, r, row[r], linear[OWN]);
+                if (watched_.layer >= 0) threads_.barrier();  // else all that it needs is its own
                 for (int r = rows.begin; r < rows.end; ++r)
                     attend_to_own(layer, r, row[r], origins, linear[OWN], thread);
                 threads_.barrier();
@@ -180,6 +190,11 @@ class EngineOf : public Engine {
             k.resize(n_k);
             v.resize(n_v);
         }
+    };
+
+    struct Watched {
+        int layer, stride;
+        float* weights;  // which begin as 0
     };
 
     const Linear<Number>* decoder_linears(int layer) const {
@@ -305,27 +320,38 @@ class EngineOf : public Engine {
         }
     }
 
-    // Keeps the keys and values of a row's last token, then attends to all of its tokens.
+    void keep_own(int layer, int r, const Row& row, const Linear<Number>& linear) {
+        const int d_k = shape_.d_k, d_v = shape_.d_v, n_heads = shape_.n_heads;
+        const float* from = projected_at(r, linear);
+        for (int head = 0; head < n_heads; ++head) {
+            const size_t place = own_place(row, head) + (size_t)row.position * n_beams_ + row.beam;
+            std::memcpy(&own_[layer].k[place * d_k], from + (n_heads + head) * d_k, 4 * d_k);
+            std::memcpy(&own_[layer].v[place * d_v], from + 2 * n_heads * d_k + head * d_v,
+                        4 * d_v);
+        }
+    }
+
+    // To all tokens of a row's hypothesis, up to its own.
     void attend_to_own(int layer, int r, const Row& row, const int32_t* origins,
                        const Linear<Number>& linear, int thread) {
         const int d_k = shape_.d_k, d_v = shape_.d_v, n_heads = shape_.n_heads;
-        const float* from = projected_at(r, linear);
         const int32_t* origin =
             origins + ((size_t)row.slot * n_beams_ + row.beam) * target_stride_;
         for (int head = 0; head < n_heads; ++head) {
-            const size_t place = ((size_t)row.slot * n_heads + head) * target_stride_;
-            float* keys = &own_[layer].k[place * n_beams_ * d_k];
-            float* values = &own_[layer].v[place * n_beams_ * d_v];
-            const size_t last = (size_t)row.position * n_beams_ + row.beam;
-            std::memcpy(keys + last * d_k, from + (n_heads + head) * d_k, 4 * d_k);
-            std::memcpy(values + last * d_v, from + 2 * n_heads * d_k + head * d_v, 4 * d_v);
+            const float* keys = &own_[layer].k[own_place(row, head) * d_k];
+            const float* values = &own_[layer].v[own_place(row, head) * d_v];
             attend_scattered(
-                from + head * d_k, row.position + 1, d_k, d_v,
+                projected_at(r, linear) + head * d_k, row.position + 1, d_k, d_v,
                 [&](int i) { return keys + ((size_t)i * n_beams_ + origin[i]) * d_k; },
                 [&](int i) { return values + ((size_t)i * n_beams_ + origin[i]) * d_v; },
                 scores_of(thread), heads_at(r) + head * d_v);
         }
         factor_.set(r, heads_at(r), n_heads * d_v);
+    }
+
+    // Where the tokens of a row's slot begin in one head's cache.
+    size_t own_place(const Row& row, int head) const {
+        return ((size_t)row.slot * shape_.n_heads + head) * target_stride_ * n_beams_;
     }
 
     void attend_to_memory(int layer, int r, int slot, const Linear<Number>& linear, int thread) {
@@ -338,6 +364,11 @@ class EngineOf : public Engine {
                 &memory_[layer].k[place * d_k], rounded_up(source_length_[slot], LANES),
                 [&](int i) { return values + (size_t)i * d_v; }, scores_of(thread),
                 heads_at(r) + head * d_v);
+            if (layer == watched_.layer) {
+                float* mean = watched_.weights + (size_t)r * watched_.stride;
+                for (int i = 0; i < source_length_[slot]; ++i)
+                    mean[i] += scores_of(thread)[i] / n_heads;
+            }
         }
         factor_.set(r, heads_at(r), n_heads * d_v);
     }
@@ -363,6 +394,7 @@ class EngineOf : public Engine {
     std::vector<Norm> norms_;
     const float* positions_ = nullptr;  // (longest, d_model), kept by the caller
     int n_slots_ = 0, n_beams_ = 0, source_stride_ = 0, target_stride_ = 0;
+    Watched watched_ = {-1, 0, nullptr};
     std::vector<Cache> own_, memory_;
     std::vector<int> source_length_;
     Memory<float> x_, heads_, projected_, scores_, transposed_, best_logits_;
