@@ -8,19 +8,20 @@ from allyouneed.manifest import CONFIG, load_manifest
 from allyouneed.text.language import recognise
 
 PRETRAINED = Path(__file__).parent / "pretrained"
-_FIRST = "en-de"  # of the shipped models, where none is named
+_FIRST = "en-de"
 
 
 def shipped_models() -> list[str]:
-    """The names that `find_model` knows."""
-    return sorted(config.parent.name for config in PRETRAINED.glob(f"*/{CONFIG}"))
+    """The names that `find_model` knows; the first is taken where none is named."""
+    names = (config.parent.name for config in PRETRAINED.glob(f"*/{CONFIG}"))
+    return sorted(names, key=lambda name: (name != _FIRST, name))
 
 
 def find_model(model: str | Path | None = None) -> Path:
     """The folder of a model: `model` itself, or the shipped one of that name."""
     names = shipped_models()
     if model is None and names:
-        return PRETRAINED / min(names, key=lambda name: (name != _FIRST, name))
+        return PRETRAINED / names[0]
     if model is not None and Path(model).is_dir():
         return Path(model)
     if model in names:

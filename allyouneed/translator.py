@@ -2,7 +2,7 @@
 
 >>> translator = Translator.load()
 >>> translator.translate(["A man rides a bicycle."])[0].text
-'Ein Mann fährt Fahrrad.'
+'Ein Mann fährt mit dem Fahrrad.'
 """
 
 import contextlib

@@ -9,7 +9,7 @@ from tiny_translator import tiny_translator
 
 from allyouneed.checkpoint import save_model
 from allyouneed.errors import CheckpointError
-from allyouneed.models import choose_model, shipped_models
+from allyouneed.models import choose_model, find_model, shipped_models
 
 
 def not_asked() -> str:
@@ -47,6 +47,12 @@ def test_languages_decide(shipped: Path, source: str, target: str, name: str) ->
 )
 def test_the_language_of_the_text_is_recognised(shipped: Path, text: str, name: str) -> None:
     assert choose_model(None, None, lambda: text) == shipped / name
+
+
+@pytest.mark.usefixtures("shipped")
+def test_english_to_german_is_the_first_where_none_is_named() -> None:
+    assert shipped_models() == ["en-de", "captions-en-de", "de-en", "en-fr"]
+    assert find_model().name == "en-de"
 
 
 @pytest.mark.usefixtures("shipped")
