@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FILE = click.Path(path_type=Path)
 MOST_PAIRS = 1_000_000  # more cost minutes and change little
-FREQUENT_SHARE = 1 / 8  # of the vocabulary
+FREQUENT_SHARE = 1 / 5  # of the vocabulary
 
 
 @click.command()
@@ -27,7 +27,7 @@ FREQUENT_SHARE = 1 / 8  # of the vocabulary
 @click.option(
     "--frequent",
     type=click.IntRange(min=0),
-    help="Pieces that any translation may hold. Default: an eighth of the vocabulary.",
+    help="Pieces that any translation may hold. Default: a fifth of the vocabulary.",
 )
 @click.option(
     "--best",

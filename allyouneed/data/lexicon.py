@@ -20,9 +20,9 @@ from allyouneed.errors import DataError
 from allyouneed.shortlist import Shortlist
 from allyouneed.text.tokenizer import END
 
-_CANDIDATES = 100  # of a source piece; five times as many as it keeps change nothing
-_ROUNDS = 3
-_LEAST_RATE = 0.005  # what comes of a piece more rarely fills the lists and is hardly ever chosen
+_CANDIDATES = 100  # of a source piece
+_ROUNDS = 2  # a third one changes nothing
+_LEAST_RATE = 0.002  # what comes of a piece more rarely fills the lists and is hardly ever chosen
 
 Places = NDArray[np.int64]
 
