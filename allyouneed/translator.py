@@ -5,26 +5,20 @@
 'Ein Mann fährt mit dem Fahrrad.'
 """
 
-import contextlib
-import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from allyouneed.device import is_surely_cpu, pick_device
 from allyouneed.errors import CheckpointError, ConfigError, DataError
-from allyouneed.inference.batches import by_length
-from allyouneed.inference.engine import Ids
+from allyouneed.inference.backend import Backend
 from allyouneed.inference.engines import gpu_engine, load_engine, wanted_shortlist
-from allyouneed.inference.fast_engine import FastEngine
-from allyouneed.inference.fast_reading import fast_details
-from allyouneed.inference.fast_search import fast_search
 from allyouneed.inference.hypotheses import penalty
 from allyouneed.inference.limits import Limits
 from allyouneed.inference.parts import Part, joined
-from allyouneed.inference.strategies import BeamSearch, Greedy, Strategy
+from allyouneed.inference.strategies import BeamSearch, Strategy
 from allyouneed.inference.translations import (
     Candidate,
     Details,
@@ -42,6 +36,7 @@ from allyouneed.text.tokenizer import END, Tokenizer
 from allyouneed.visualization.attention import Attention
 
 if TYPE_CHECKING:  # torch takes a second to load, and the native engine does without
+    from allyouneed.inference.fast_engine import FastEngine
     from allyouneed.inference.gpu.engine import GpuEngine
     from allyouneed.model.transformer import Transformer
 
@@ -54,8 +49,6 @@ __all__ = [
 ]
 
 _WIDEST_BEAM = 64  # in which the n best are looked for
-
-T = TypeVar("T")
 
 
 class Translator:
@@ -74,16 +67,9 @@ class Translator:
         engine: "FastEngine | GpuEngine | None" = None,
         shortlist: Shortlist | None = None,
     ) -> None:
-        if isinstance(model, Path):
-            self._folder = model
-        else:
-            self.model = model
         self.tokenizer = tokenizer
         self.manifest = manifest
-        self.engine = engine
-        self.shortlist = shortlist  # an engine has its own
-        on_cpu = isinstance(model, Path) or model.device.type == "cpu"
-        self.batch_tokens = batch_tokens or (2_000 if on_cpu else 16_000)
+        self._backend = Backend(model, engine, shortlist, batch_tokens)
 
     @classmethod
     def load(
@@ -120,12 +106,19 @@ class Translator:
             raise ConfigError("shortlists are for CPUs: leave it out, or use --device cpu")
         return cls(*loaded, engine=fast)
 
-    @functools.cached_property
+    @property
     def model(self) -> "Transformer":
-        """The plain model, on the CPU."""
-        from allyouneed.checkpoint import load_model
+        """The plain model."""
+        return self._backend.model
 
-        return load_model(self._folder).model
+    @property
+    def engine(self) -> "FastEngine | GpuEngine | None":
+        return self._backend.engine
+
+    @property
+    def batch_tokens(self) -> int:
+        """How much is computed at once."""
+        return self._backend.batch_tokens
 
     @property
     def source_language(self) -> str:
@@ -178,7 +171,7 @@ class Translator:
                 progress(1)
 
         parts = list(itertools.chain.from_iterable(divided))
-        self._search(parts, strategy, limits, n_found, done)
+        self._backend.search(parts, strategy, limits, n_found, done)
         if not all(part.hypotheses for part in parts):
             raise CheckpointError(
                 "the model computes no numbers (NaN), so its weights are broken; take an earlier "
@@ -254,9 +247,7 @@ class Translator:
                 f"pair {1 + lengths.index(max(lengths))} has {max(lengths)} tokens, and the model "
                 f"knows {max_length} positions; leave it out"
             )
-        from allyouneed.inference.teacher_forcing import token_log_probs
-
-        log_probs = self._over_pairs(token_log_probs, source_ids, target_ids)
+        log_probs = self._backend.token_log_probs(source_ids, target_ids)
         return [self._score(*target) for target in zip(target_ids, log_probs, strict=True)]
 
     def details(self, translations: Sequence[Translation]) -> list[list[Details]]:
@@ -270,28 +261,8 @@ class Translator:
             for hypothesis in translation.hypotheses
         ]
         sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        if isinstance(self.engine, FastEngine):
-            found = iter(fast_details(self.engine, sources, targets))
-        else:
-            from allyouneed.inference.teacher_forcing import details
-
-            found = iter(self._over_pairs(details, sources, targets))
+        found = iter(self._backend.details(sources, targets))
         return [list(itertools.islice(found, len(it.hypotheses))) for it in translations]
-
-    def _over_pairs(
-        self,
-        compute: Callable[["Transformer", Sequence[Ids], Sequence[Ids]], list[T]],
-        sources: Sequence[Ids],
-        targets: Sequence[Ids],
-    ) -> list[T]:
-        """What `compute` makes of each pair, in batches of like lengths."""
-        lengths = [1 + max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
-        found: dict[int, T] = {}
-        with _evaluating(self.model):
-            for places in by_length(lengths, self.batch_tokens):
-                batch = [sources[place] for place in places], [targets[place] for place in places]
-                found |= zip(places, compute(self.model, *batch), strict=True)
-        return [found[place] for place in range(len(lengths))]
 
     def attention(self, source: str, target: str | Sequence[str] | None = None) -> Attention:
         """What every head attends to.
@@ -309,10 +280,8 @@ class Translator:
     def _attention(self, source_tokens: Sequence[str], target_tokens: Sequence[str]) -> Attention:
         from allyouneed.inference.attention import attend
 
-        with _evaluating(self.model):
-            return attend(
-                self.model, self.tokenizer, source_tokens, target_tokens, self._longest_part
-            )
+        with self._backend.evaluating() as model:
+            return attend(model, self.tokenizer, source_tokens, target_tokens, self._longest_part)
 
     @property
     def _longest_part(self) -> int:
@@ -338,39 +307,6 @@ class Translator:
         first, *others = filter(None, divided)
         return [Part(number, first, prefix), *(Part(number, part, []) for part in others)]
 
-    def _batches(self, parts: Sequence[Part]) -> Iterator[list[Part]]:
-        lengths = [len(part.ids) + 1 for part in parts]
-        for places in by_length(lengths, self.batch_tokens):
-            yield [parts[place] for place in places]
-
-    def _search(
-        self,
-        parts: Sequence[Part],
-        strategy: Strategy,
-        limits: Limits,
-        n_best: int,
-        done: Callable[[Part], None],
-    ) -> None:
-        """Give every part its hypotheses; `done` hears of each that has them."""
-        if (
-            self.engine is not None
-            and isinstance(strategy, BeamSearch | Greedy)
-            and len(strategy.first_slots(n_best)) <= self.engine.widest_beam
-        ):
-            self._search_fast(self.engine, parts, strategy, limits, n_best, done)
-            return
-        from allyouneed.inference import plain_search
-
-        with _evaluating(self.model):
-            for batch in self._batches(parts):
-                sources, prefixes = [part.ids for part in batch], [part.prefix for part in batch]
-                found = plain_search.search(
-                    self.model, sources, strategy, limits, n_best, prefixes, self.shortlist
-                )
-                for part, hypotheses in zip(batch, found, strict=True):
-                    part.hypotheses = hypotheses
-                    done(part)
-
     def _search_wider(
         self, parts: Sequence[Part], strategy: BeamSearch, limits: Limits, n_best: int
     ) -> None:
@@ -382,34 +318,13 @@ class Translator:
             size = min(2 * size, _WIDEST_BEAM)
             again = [Part(part.text, part.ids, part.prefix) for part in short]
             wider = BeamSearch(size, strategy.length_penalty)
-            self._search(again, wider, limits, size, lambda part: None)
+            self._backend.search(again, wider, limits, size)
             for part, found in zip(short, again, strict=True):
                 part.add(found.hypotheses)
 
-    def _search_fast(
-        self,
-        engine: "FastEngine | GpuEngine",
-        parts: Sequence[Part],
-        strategy: BeamSearch | Greedy,
-        limits: Limits,
-        n_best: int,
-        done: Callable[[Part], None],
-    ) -> None:
-        sources, prefixes = [part.ids for part in parts], [part.prefix for part in parts]
-        found = fast_search(engine, sources, strategy, limits, n_best, prefixes, self.batch_tokens)
-        with contextlib.closing(found):  # the engine is free again even if `done` raises
-            for place, hypotheses in found:
-                parts[place].hypotheses = hypotheses
-                done(parts[place])
-
     def _align(self, parts: Sequence[Part]) -> None:
         sources, targets = [part.ids for part in parts], [part.hypotheses[0].ids for part in parts]
-        if isinstance(self.engine, FastEngine):
-            found = [details.attention for details in fast_details(self.engine, sources, targets)]
-        else:
-            from allyouneed.inference.teacher_forcing import alignment_weights
-
-            found = self._over_pairs(alignment_weights, sources, targets)
+        found = self._backend.alignment_weights(sources, targets)
         for part, attention in zip(parts, found, strict=True):
             part.alignment = alignment_of(attention)
 
@@ -420,14 +335,3 @@ class Translator:
             tuple(log_probs),
             math.fsum(log_probs) / penalty(float(len(log_probs)), alpha),
         )
-
-
-@contextlib.contextmanager
-def _evaluating(model: "Transformer") -> Iterator[None]:
-    """No dropout for a while."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)
