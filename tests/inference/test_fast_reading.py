@@ -10,6 +10,7 @@ from native_models import (
     engine_of,
     needs_compiler,
     random_model,
+    random_shortlist,
     sources,
 )
 
@@ -48,6 +49,19 @@ def test_it_is_what_the_plain_model_makes_of_them(config: ModelConfig) -> None:
             theirs.token_log_probabilities, abs=1e-4
         )
         np.testing.assert_allclose(ours.attention, theirs.attention, atol=1e-5)
+
+
+def test_a_shortlist_limits_what_is_searched_and_not_what_is_read() -> None:
+    model = random_model()
+    texts, translations = pairs(CONFIG.vocab_size)
+    short = engine_of(model, shortlist=random_shortlist(CONFIG.vocab_size, 5, 3))
+
+    found = fast_details(short, texts, translations)
+
+    expected = fast_details(engine_of(model), texts, translations)
+    assert [it.token_log_probabilities for it in found] == [
+        it.token_log_probabilities for it in expected
+    ]
 
 
 def test_eight_bits_find_the_probability_of_their_own_search() -> None:
