@@ -10,6 +10,7 @@ from native_models import (
     engine_of,
     needs_compiler,
     random_model,
+    random_shortlist,
     sources,
 )
 
@@ -63,6 +64,21 @@ def test_eight_bits_find_the_probability_of_their_own_search() -> None:
         assert sum(its.token_log_probabilities[:n_tokens]) == pytest.approx(
             hypothesis.log_probability, abs=1e-3
         )
+
+
+def test_it_is_of_the_whole_vocabulary_where_a_search_has_a_shortlist() -> None:
+    model = random_model()
+    engine = engine_of(model, shortlist=random_shortlist(CONFIG.vocab_size, n_always=9, most=3))
+    texts, translations = pairs(CONFIG.vocab_size)
+    list(fast_search(engine, texts[::-1], BeamSearch(3), Limits(10), 1, [()] * 30, 500))
+
+    found = fast_details(engine, texts, translations)
+
+    for ours, theirs in zip(found, details(model, texts, translations), strict=True):
+        assert ours.token_log_probabilities == pytest.approx(
+            theirs.token_log_probabilities, abs=1e-4
+        )
+        np.testing.assert_allclose(ours.attention, theirs.attention, atol=1e-5)
 
 
 def test_what_was_cut_at_the_last_position_has_no_end_mark() -> None:
