@@ -260,6 +260,13 @@ class Translator:
             for translation in translations
             for hypothesis in translation.hypotheses
         ]
+        most = self.manifest.model.max_length or math.inf
+        for source, target in pairs:
+            if max(len(source) + 1, len(target)) > most:  # what was cut has no end mark
+                raise DataError(
+                    f"{len(source)} tokens were translated into {len(target)}, and the model knows "
+                    f"{most} positions; split the text with `sentences`"
+                )
         sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         found = iter(self._backend.details(sources, targets))
         return [list(itertools.islice(found, len(it.hypotheses))) for it in translations]

@@ -1,6 +1,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -308,6 +309,20 @@ def test_details_are_of_the_search_that_was() -> None:
         if translation.source_tokens:
             sources = best.argmax(1).tolist()
             assert translation.alignment == list(zip(sources, range(len(sources)), strict=True))
+
+
+def test_details_of_more_than_the_model_knows_are_refused() -> None:
+    translator = tiny_translator()
+    [whole] = translator.translate([LONG])
+    translations = translator.translate(translator.sentences(LONG).sentences)
+    config = replace(
+        translator.manifest.model, positions="learned", max_positions=MAX_SOURCE_TOKENS + 3
+    )
+    translator.manifest = replace(translator.manifest, model=config)
+
+    assert len(translator.details(translations)) == len(translations)
+    with pytest.raises(DataError, match="knows 15 positions; split the text with `sentences`"):
+        translator.details([whole])
 
 
 def test_attention_can_be_asked_of_given_tokens() -> None:

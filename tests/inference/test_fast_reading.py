@@ -20,6 +20,7 @@ from allyouneed.inference.engine import Ids
 from allyouneed.inference.fast_reading import fast_details
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.inference.teacher_forcing import details
+from allyouneed.inference.translations import Details
 
 pytestmark = needs_compiler
 
@@ -33,6 +34,14 @@ def pairs(vocab_size: int) -> tuple[list[Ids], list[Ids]]:
     return [texts[number // 3] for number in range(30)], [*texts[1:], []]
 
 
+def assert_alike(found: list[Details], expected: list[Details]) -> None:
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.token_log_probabilities == pytest.approx(
+            theirs.token_log_probabilities, abs=1e-4
+        )
+        np.testing.assert_allclose(ours.attention, theirs.attention, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "config",
     [CONFIG, WORTH_SHARING, ONE_LAYER, LEARNED],
@@ -44,11 +53,7 @@ def test_it_is_what_the_plain_model_makes_of_them(config: ModelConfig) -> None:
 
     found = fast_details(engine_of(model), texts, translations)
 
-    for ours, theirs in zip(found, details(model, texts, translations), strict=True):
-        assert ours.token_log_probabilities == pytest.approx(
-            theirs.token_log_probabilities, abs=1e-4
-        )
-        np.testing.assert_allclose(ours.attention, theirs.attention, atol=1e-5)
+    assert_alike(found, details(model, texts, translations))
 
 
 def test_eight_bits_find_the_probability_of_their_own_search() -> None:
@@ -74,25 +79,24 @@ def test_it_is_of_the_whole_vocabulary_where_a_search_has_a_shortlist() -> None:
 
     found = fast_details(engine, texts, translations)
 
-    for ours, theirs in zip(found, details(model, texts, translations), strict=True):
-        assert ours.token_log_probabilities == pytest.approx(
-            theirs.token_log_probabilities, abs=1e-4
-        )
-        np.testing.assert_allclose(ours.attention, theirs.attention, atol=1e-5)
+    assert_alike(found, details(model, texts, translations))
 
 
 def test_what_was_cut_at_the_last_position_has_no_end_mark() -> None:
     model = random_model(dataclasses.replace(LEARNED, max_positions=12))
-    texts, cut = [[5, 6, 7], [8, 9]], [sources(1, 40)[0][:12], [10] * 12]
+    texts, cut = [[5, 6, 7], [8, 9]], [sources(1, 40)[0][:12], [10] * 14]
 
     found = fast_details(engine_of(model), texts, cut)
 
-    for ours, theirs in zip(found, details(model, texts, cut), strict=True):
-        assert len(ours.token_log_probabilities) == len(ours.attention) == 12
-        assert ours.token_log_probabilities == pytest.approx(
-            theirs.token_log_probabilities, abs=1e-4
-        )
-        np.testing.assert_allclose(ours.attention, theirs.attention, atol=1e-5)
+    assert_alike(found, details(model, texts, cut))
+    assert {(len(it.token_log_probabilities), len(it.attention)) for it in found} == {(12, 12)}
+
+
+def test_more_positions_than_the_model_knows_are_not_read() -> None:
+    engine = engine_of(random_model(dataclasses.replace(LEARNED, max_positions=12)))
+
+    with pytest.raises(AssertionError, match="knows 12 positions"):
+        fast_details(engine, [[5] * 12], [[6]])
 
 
 def test_a_search_after_it_is_as_before() -> None:
