@@ -8,6 +8,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,10 +157,11 @@ class Translator:
             n_found = max(n_best, strategy.size)
         read = [self._as_read(text) for text in texts]
         prefix_ids = self.tokenizer.encode_batch(prefixes or [""] * len(texts))
+        capitals = [text != as_read for text, as_read in zip(texts, read, strict=True)]
         divided = [
             self._divide(number, *text)
             for number, text in enumerate(
-                zip(read, self.tokenizer.encode_batch(read), prefix_ids, strict=True)
+                zip(read, self.tokenizer.encode_batch(read), prefix_ids, capitals, strict=True)
             )
         ]
         parts_to_do = [len(parts) for parts in divided]
@@ -190,9 +192,8 @@ class Translator:
                 n_best,
                 alignments,
                 self._attention,
-                capitals=text != as_read,
             )
-            for text, as_read, parts in zip(texts, read, divided, strict=True)
+            for text, parts in zip(texts, divided, strict=True)
         ]
 
     def stream(
@@ -307,12 +308,17 @@ class Translator:
     def _fits(self, read: str) -> bool:
         return len(self.tokenizer.encode(read)) <= self._longest_part
 
-    def _divide(self, number: int, text: str, ids: list[int], prefix: list[int]) -> list[Part]:
+    def _divide(
+        self, number: int, text: str, ids: list[int], prefix: list[int], capitals: bool
+    ) -> list[Part]:
         if len(ids) <= self._longest_part:
-            return [Part(number, ids, prefix)] if ids else []
+            return [Part(number, ids, prefix, capitals)] if ids else []
         divided = self.tokenizer.encode_batch(split_to_fit(normalize(text), self._fits))
         first, *others = filter(None, divided)
-        return [Part(number, first, prefix), *(Part(number, part, []) for part in others)]
+        return [
+            Part(number, first, prefix, capitals),
+            *(Part(number, part, [], capitals) for part in others),
+        ]
 
     def _search_wider(
         self, parts: Sequence[Part], strategy: BeamSearch, limits: Limits, n_best: int
@@ -323,7 +329,7 @@ class Translator:
             short := [part for part in parts if part.n_texts(self.tokenizer) < n_best]
         ):
             size = min(2 * size, _WIDEST_BEAM)
-            again = [Part(part.text, part.ids, part.prefix) for part in short]
+            again = [replace(part, hypotheses=[]) for part in short]
             wider = BeamSearch(size, strategy.length_penalty)
             self._backend.search(again, wider, limits, size)
             for part, found in zip(short, again, strict=True):

@@ -75,6 +75,21 @@ def test_the_n_best_are_different_in_capitals_too(
     assert [it.text for it in sampled.hypotheses] == ["ONE MAN", "ONE MAN", "TWO MAN"]
 
 
+def test_a_beam_full_of_one_text_in_capitals_is_widened(
+    lowering: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [tuple(tokenizer().encode(text)) for text in ("One man", "one man", "two man")]
+    found = [Hypothesis(it, -rank, -rank) for rank, it in enumerate(ids, start=1)]
+    monkeypatch.setattr(
+        "allyouneed.inference.plain_search.search",
+        lambda _model, _sources, strategy, *_: [found[: strategy.size]],
+    )
+
+    [translation] = lowering.translate(["ONE MAN"], n_best=2)  # in a beam of two
+
+    assert [it.text for it in translation.hypotheses] == ["ONE MAN", "TWO MAN"]
+
+
 def test_attention_and_scores_are_of_what_was_read(lowering: Translator) -> None:
     [translation] = lowering.translate(["ONE TWO, THREE!"])
 

@@ -11,7 +11,15 @@ from tiny_translator import MAX_SOURCE_TOKENS, copying_search, tiny_translator, 
 
 from allyouneed.checkpoint import save_model
 from allyouneed.errors import CheckpointError, DataError
-from allyouneed.inference import BeamSearch, Greedy, Hypothesis, Limits, penalty
+from allyouneed.inference import (
+    BeamSearch,
+    Greedy,
+    Hypothesis,
+    Limits,
+    Sampling,
+    Strategy,
+    penalty,
+)
 from allyouneed.inference.teacher_forcing import token_log_probs
 from allyouneed.models import find_model
 from allyouneed.translator import Translator
@@ -101,6 +109,30 @@ def test_alignments_of_parts_point_into_the_whole() -> None:
     sources, targets = zip(*translation.alignment, strict=True)
     assert list(targets) == list(range(len(translation.tokens)))
     assert MAX_SOURCE_TOKENS < max(sources) < len(translation.source_tokens)
+
+
+@pytest.mark.parametrize("strategy", [BeamSearch(2), Sampling()])
+def test_the_best_of_parts_is_the_best_however_many_are_asked_for(
+    strategy: Strategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Longer others, though worse each, would be better together: length is rewarded."""
+    one, two = (tuple(tokenizer().encode(text)) for text in ("one", "two"))
+
+    def search(*arguments: Any) -> list[list[Hypothesis]]:
+        found = [Hypothesis(one, -1.0, -1.0), Hypothesis(two * 30, -1.1, -1.1)]
+        return [found[: arguments[4]] for _ in arguments[1]]
+
+    monkeypatch.setattr("allyouneed.inference.plain_search.search", search)
+    translator = tiny_translator()
+    [alone] = translator.translate([LONG], strategy=strategy, alignments=True)
+    [among] = translator.translate([LONG], strategy=strategy, n_best=2, alignments=True)
+
+    best, other = among.hypotheses
+    assert other.score > best.score
+    assert alone.hypotheses == (best,)
+    assert among.alignment == alone.alignment
+    assert among.alignment is not None
+    assert len(among.alignment) == len(best.tokens)
 
 
 def test_alignments_cost_nothing_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
