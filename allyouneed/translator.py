@@ -30,7 +30,7 @@ from allyouneed.inference.translations import (
 from allyouneed.manifest import TOKENIZER, Manifest, load_manifest
 from allyouneed.models import find_model
 from allyouneed.shortlist import Shortlist
-from allyouneed.text.capitals import are_capitals
+from allyouneed.text.capitals import are_capitals, lowered
 from allyouneed.text.normalize import normalize
 from allyouneed.text.sentences import Document, split_to_fit
 from allyouneed.text.tokenizer import END, Tokenizer
@@ -156,8 +156,13 @@ class Translator:
             # Some of the beam may be one text in different pieces: see whether there are others.
             n_found = max(n_best, strategy.size)
         read = [self._as_read(text) for text in texts]
-        prefix_ids = self.tokenizer.encode_batch(prefixes or [""] * len(texts))
         capitals = [text != as_read for text, as_read in zip(texts, read, strict=True)]
+        prefix_ids = self.tokenizer.encode_batch(
+            [
+                lowered(prefix) if are and prefix.isupper() else prefix
+                for prefix, are in zip(prefixes or [""] * len(texts), capitals, strict=True)
+            ]
+        )
         divided = [
             self._divide(number, *text)
             for number, text in enumerate(
@@ -300,7 +305,7 @@ class Translator:
     def _as_read(self, text: str) -> str:
         """What the model sees of a text: one all in capitals in lower case, if it wants it so."""
         lowers = self.manifest.decoding.lower_capitals and are_capitals(text)
-        return text.capitalize() if lowers else text
+        return lowered(text) if lowers else text
 
     def _tokens(self, text: str) -> list[str]:
         return self.tokenizer.pieces(self.tokenizer.encode(self._as_read(text)))
