@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from allyouneed.device import is_surely_cpu, pick_device
+from allyouneed.device import is_cpu, pick_device
 from allyouneed.errors import CheckpointError, ConfigError, DataError
 from allyouneed.inference.backend import Backend
 from allyouneed.inference.engines import gpu_engine, load_engine, wanted_shortlist
@@ -91,7 +91,7 @@ class Translator:
         folder = find_model(model)
         manifest = load_manifest(folder)
         pieces = wanted_shortlist(folder, manifest, shortlist)
-        if is_surely_cpu(device) or pick_device(device).type == "cpu":
+        if is_cpu(device):
             tokenizer = Tokenizer.load(folder / TOKENIZER)
             native = load_engine(folder, manifest, len(tokenizer), engine, threads, pieces)
             if native is not None:
