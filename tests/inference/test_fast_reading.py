@@ -71,7 +71,7 @@ def test_eight_bits_find_the_probability_of_their_own_search() -> None:
         )
 
 
-def test_it_is_of_the_whole_vocabulary_where_a_search_has_a_shortlist() -> None:
+def test_a_shortlist_limits_what_is_searched_and_not_what_is_read() -> None:
     model = random_model()
     engine = engine_of(model, shortlist=random_shortlist(CONFIG.vocab_size, n_always=9, most=3))
     texts, translations = pairs(CONFIG.vocab_size)

@@ -138,7 +138,7 @@ class EngineOf : public Engine {
 
     // Have steps write what the rows of a layer attend to in the memory, the mean over the heads,
     // into rows of `weights`; -1 is no layer. While one is watched, rows may be several tokens of
-    // one hypothesis, which came from anywhere: they are compared with the whole vocabulary.
+    // one hypothesis.
     void watch(int layer, int stride, float* weights) override {
         watched_ = {layer, stride, weights};
     }
@@ -415,7 +415,7 @@ class EngineOf : public Engine {
                      });
         };
         const int n_threads = threads_.count();
-        if (always_.ids.empty() || watched_.layer >= 0) {
+        if (always_.ids.empty() || watched_.layer >= 0) {  // what is read may hold any piece
             look(0, n_rows, linears_[0], Share(linears_[0].n_panels, thread, n_threads), ids_);
             return;
         }
