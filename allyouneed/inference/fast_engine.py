@@ -40,6 +40,7 @@ class FastEngine:
     """An `Engine`; one search at a time may use it, and holds `lock` meanwhile."""
 
     widest_beam = math.inf
+    narrow_range = False  # whether numbers beyond 65,504 are infinite to it
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 import ctypes
 import dataclasses
 import logging
+import math
 import os
 import resource
 import stat
@@ -253,6 +254,43 @@ def test_where_there_is_no_gpu_its_engine_is_refused() -> None:
         gpu_engine(model, "float16")
     with pytest.raises(ConfigError, match="engine 'int8' is not for a GPU"):
         gpu_engine(model, "int8")
+
+
+def test_where_no_kernel_runs_the_plain_model_translates_and_the_log_says_why(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    trial = pytest.importorskip("allyouneed.inference.gpu.trial", reason="it needs Triton")
+    model = random_model(dataclasses.replace(MODEL, d_k=16, d_v=16))
+    monkeypatch.setattr(Transformer, "device", torch.device("cuda"))
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("Failed to find C compiler.\nPlease specify one.")
+
+    monkeypatch.setattr(trial, "try_a_kernel", fails)
+
+    assert gpu_engine(model, "auto") is None
+    assert "Triton cannot run on cuda and says: Failed to find C compiler." in caplog.text
+    assert "Please" not in caplog.text
+    with pytest.raises(ConfigError, match=r"C compiler\.; use plain instead of float16"):
+        gpu_engine(model, "float16")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "advice"),
+    [("float16", "too large for float16; use --engine bfloat16 or float32"),
+     ("float32", "weights are broken")],
+)  # fmt: skip
+def test_what_overflows_is_told_from_what_is_broken(
+    device: torch.device, dtype: str, advice: str
+) -> None:
+    gpu = pytest.importorskip("allyouneed.inference.gpu.engine", reason="it needs Triton")
+    model = random_model(dataclasses.replace(MODEL, n_layers=1, n_decoder_layers=1, d_v=16))
+    weight = model.get_parameter("encoder.layers.0.feed_forward.w_1.weight")
+    weight.data *= 1e6 if dtype == "float16" else math.nan
+    engine = gpu.GpuEngine(model.to(device), getattr(torch, dtype))
+
+    with pytest.raises(CheckpointError, match=advice):
+        Translator(model, tokenizer(), MANIFEST, engine=engine).translate(["one"])
 
 
 @needs_compiler

@@ -55,6 +55,7 @@ class GpuEngine:
         self.lock = threading.Lock()
         self.config = model.config
         self.device = model.device
+        self.narrow_range = dtype == torch.float16
         self._model = GpuModel(model, dtype)
         self._workspaces: dict[int, Workspace] = {}  # by the width of their beams
 
