@@ -14,10 +14,10 @@ PACKAGE = Path(allyouneed.__file__).parent
 # From low to high; a file imports only what stands lower, or in its own folder.
 RANKS = (
     {"errors", "atomic"},
-    {"config"},
+    {"config", "text"},
     {"run_file", "weights", "shortlist"},
     {"manifest"},
-    {"text", "rows", "device"},
+    {"rows", "device"},
     {"models"},
     {"data", "model", "kernels", "visualization"},
     {"checkpoint"},
