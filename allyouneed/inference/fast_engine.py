@@ -58,6 +58,8 @@ class FastEngine:
         self.config = config
         self.eight_bits = eight_bits
         self._shortlist = shortlist
+        # By a weak reference, or the engine's memory would stay until cycles are looked for.
+        self.beams = HostBeams(weakref.proxy(self), shortlist)
         self._library = library
         widths = config.d_model, config.d_ff, config.n_heads, config.d_k, config.d_v
         depths = config.n_layers, config.decoder_layers
@@ -85,10 +87,6 @@ class FastEngine:
     def name(self) -> str:
         bits = "int8" if self.eight_bits else "float32"
         return f"native {bits}" if self._shortlist is None else f"native {bits} with a shortlist"
-
-    @property
-    def beams(self) -> HostBeams:
-        return HostBeams(self, self._shortlist)
 
     def reserve(self, n_slots: int, n_beams: int, longest_source: int, longest_target: int) -> None:
         self._positions = self._learned_positions  # kept here, where the native engine reads them
