@@ -181,8 +181,7 @@ class Translator:
         self._backend.search(parts, strategy, limits, n_found, done)
         if not all(part.hypotheses for part in parts):
             raise CheckpointError(
-                "the model computes no numbers (NaN), so its weights are broken; take an earlier "
-                "checkpoint, or copy them anew"
+                f"the model computes no numbers (NaN): {self._backend.why_no_numbers()}"
             )
         if n_best > 1 and isinstance(strategy, BeamSearch):
             self._search_wider(parts, strategy, limits, n_best)
