@@ -146,13 +146,16 @@ def translate(
     threads: int | None,
     shortlist: bool | None,
 ) -> None:
-    """Translate TEXT, or --input files, or standard input; a sentence a line."""
+    """Translate TEXT, or --input files, or standard input; the latter two a sentence a line."""
     search = SearchOptions(
         beam_size, length_penalty, greedy, sample, temperature, top_k, top_p, seed
     )
     search.check()
     form = Format(n_best, scores, alignments, as_json)
-    _check_usage(texts, inputs, output, not document or (form == Format() and not prefix))
+    is_plain = form == Format() and not prefix
+    _check_usage(texts, inputs, output, not document or is_plain)
+    # Files have a sentence a line; what is given as an argument is often several sentences.
+    document = document or bool(texts and is_plain)
     files = [LineFile(str(path)) for path in inputs]  # what is missing is missed at once
 
     from allyouneed.inference import Limits
