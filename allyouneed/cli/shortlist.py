@@ -54,13 +54,14 @@ def shortlist(
     if (source is None) != (target is None) or (source is None) == (prepared is None):
         raise click.UsageError("give either --source and --target, or --prepared")
 
-    from allyouneed.checkpoint import add_shortlist
+    from allyouneed.checkpoint import add_shortlist, check_writable
     from allyouneed.data.lexicon import learn_shortlist
     from allyouneed.data.parallel_ids import ParallelIds
     from allyouneed.models import find_model
     from allyouneed.text.tokenizer import Tokenizer
 
     folder = find_model(model)
+    check_writable(folder)  # learning takes minutes
     tokenizer = Tokenizer.load(folder / TOKENIZER)
     if prepared is None:
         corpus = Corpus(CorpusConfig(source=str(source), target=str(target)))

@@ -1,6 +1,9 @@
 """`allyouneed shortlist`: learned from a text or its prepared ids, kept in the model folder."""
 
 import dataclasses
+import errno
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -60,6 +63,43 @@ def test_words_are_given_what_they_become(model: Path, toy_text: CorpusConfig) -
         assert {*tokenizer.encode(word.upper())} <= listed(model, word)
     assert "pieces always" in shown
     assert load_manifest(model).shortlist is False
+
+
+@pytest.mark.parametrize(
+    ("number", "mend"),
+    [
+        (errno.EACCES, "Permission denied; copy the model folder to a place of your own"),
+        (errno.EROFS, "Read-only file system; copy the model folder to a place of your own"),
+        (errno.ENOSPC, "No space left on device; make room there"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_learned(
+    model: Path, toy_text: CorpusConfig, monkeypatch: pytest.MonkeyPatch, number: int, mend: str
+) -> None:
+    def refuses(**_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuses)
+    monkeypatch.setattr(
+        "allyouneed.data.lexicon.learn_shortlist", lambda *_: pytest.fail("it was learned")
+    )
+
+    with pytest.raises(CheckpointError, match=f"cannot be written: {mend}"):
+        run(model, *files(toy_text))
+
+
+def test_a_folder_that_becomes_full_is_left_as_it_was(
+    model: Path, toy_text: CorpusConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("allyouneed.shortlist.Shortlist.save", refuses)
+
+    with pytest.raises(CheckpointError, match="No space left on device; make room there"):
+        run(model, *files(toy_text))
+    assert not (model / SHORTLIST).exists()
+    assert load_manifest(model).shortlist is None
 
 
 def test_prepared_ids_give_the_list_that_their_text_gives(
