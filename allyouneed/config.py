@@ -3,6 +3,7 @@
 The sections of a run file are the dataclasses below; `run_file` reads one.
 """
 
+import re
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -76,7 +77,9 @@ PRESETS: Mapping[str, ModelConfig] = types.MappingProxyType(
 )  # fmt: skip
 
 
-LANG = "LANG"  # in the name of a corpus' file: the language of that side
+# In the name of a corpus' file, a word of its own: the language of that side.
+LANG = "LANG"
+_LANG = re.compile(rf"(?<![A-Za-z]){LANG}(?![A-Za-z])")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +101,7 @@ class CorpusConfig:
                 f"{self.files}; a corpus is either source and target (two aligned files), or tsv "
                 f"(one file), or files (two in one name, with {LANG} for the language)"
             )
-        if self.files and LANG not in self.files:
+        if self.files and not _LANG.search(self.files):
             raise ConfigError(
                 f"files is {self.files}; write {LANG} where the two names have their language, "
                 "or give source and target"
@@ -116,8 +119,8 @@ class CorpusConfig:
         return replace(
             self,
             files=None,
-            source=source and source.replace(LANG, source_language),
-            target=target and target.replace(LANG, target_language),
+            source=source and _LANG.sub(source_language, source),
+            target=target and _LANG.sub(target_language, target),
         )
 
 

@@ -173,6 +173,8 @@ def parse_arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if (arguments.model is None) != (arguments.text is None):
         parser.error("--model and --text go together")
+    if arguments.model is None and set(arguments.systems) & set(WITH_SHORTLIST):
+        parser.error("a model that is made up has no shortlist; give a --model that has one")
     return arguments
 
 

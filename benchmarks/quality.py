@@ -198,6 +198,9 @@ def run(arguments: argparse.Namespace) -> None:
     names = [(system.direction, system.name) for system in systems]
     if len(set(names)) < len(names):
         raise ConfigError(f"{names}: two share a name; give them others, as NAME=FOLDER")
+    sets = [Path(test_set).name for test_set in arguments.sets]
+    if len(set(sets)) < len(sets):
+        raise ConfigError(f"{sets}: two test sets share a name; link one of them by another")
     # All texts are read before the first is translated: a name that is wrong shows at once.
     turns = [
         (system, load_text(test_set, system, arguments.lines))

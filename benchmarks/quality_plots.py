@@ -8,19 +8,22 @@ import json
 from pathlib import Path
 from typing import Any
 
-from allyouneed.errors import DataError, UserError
+from allyouneed.errors import ConfigError, DataError, UserError
 from allyouneed.visualization.curves import compare_runs
 from allyouneed.visualization.trade_off import System, draw_trade_off
 
 
 def named_logs(runs: list[str]) -> dict[str, Path]:
     """FOLDER, or NAME=FOLDER, or the same with the log itself."""
-    logs = {}
+    logs: dict[str, Path] = {}
     for run in runs:
         name, equals, place = run.rpartition("=")
         path = Path(place)
         log = path / "log.jsonl" if path.is_dir() else path
-        logs[name if equals else log.resolve().parent.name] = log
+        name = name if equals else log.resolve().parent.name
+        if name in logs:
+            raise ConfigError(f"two runs are called {name}; name them, as NAME=FOLDER")
+        logs[name] = log
     return logs
 
 

@@ -72,6 +72,10 @@ def shards(files: Sequence[Path], seed: int = 1) -> Iterator[Shard]:
         yield from parts
 
 
+def unfinished(path: Path) -> Path:
+    return path.with_name(f".{path.name}.unfinished")
+
+
 def refuse_what_cannot_work(files: Sequence[Path], outputs: Iterable[Path]) -> None:
     """Before the long work."""
     for file in files:
@@ -94,6 +98,8 @@ def run(options: argparse.Namespace) -> None:
     }
     refuse_what_cannot_work(options.files, outputs.values())
     options.output.mkdir(parents=True, exist_ok=True)
+    for path in outputs.values():
+        unfinished(path).unlink(missing_ok=True)  # of a run that was stopped
     start = time.time()
     of_worker = options.model, options.beam_size, start + 60 * options.minutes
     n_lines = n_words = 0
@@ -103,12 +109,17 @@ def run(options: argparse.Namespace) -> None:
         for shard, translations in pool.imap_unordered(Worker.translate, shards(options.files)):
             if translations:
                 for side, lines in zip(sides, (shard.lines, translations), strict=True):
-                    with outputs[shard.corpus, side].open("a", encoding="utf-8") as file:
+                    with unfinished(outputs[shard.corpus, side]).open(
+                        "a", encoding="utf-8"
+                    ) as file:
                         file.writelines(f"{line}\n" for line in lines)
             n_lines += len(translations)
             n_words += sum(len(text.split()) for text in translations)
             seconds = time.time() - start
             print(f"{seconds:.0f} s: {n_lines} lines, {n_words / seconds:.0f} words/s", flush=True)
+    for path in outputs.values():
+        if unfinished(path).exists():  # not so where there was no time for any of it
+            unfinished(path).rename(path)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -142,7 +142,7 @@ def test_a_run_writes_its_languages_into_the_names_of_its_files() -> None:
         corpora=(
             CorpusConfig(files="news/LANG/a.LANG.xz", weight=2, name="news"),
             CorpusConfig(source="typed.LANG", target="printed.LANG"),
-            CorpusConfig(source="plain.1", target="plain.2"),
+            CorpusConfig(source="plain.1", target="SLANG/LANGUAGES"),
             CorpusConfig(tsv="LANG.tsv"),
         ),
         dev=CorpusConfig(files="dev.LANG"),
@@ -153,7 +153,7 @@ def test_a_run_writes_its_languages_into_the_names_of_its_files() -> None:
     assert run.data.corpora == (
         CorpusConfig(source="news/de/a.de.xz", target="news/en/a.en.xz", weight=2, name="news"),
         CorpusConfig(source="typed.de", target="printed.en"),
-        CorpusConfig(source="plain.1", target="plain.2"),
+        CorpusConfig(source="plain.1", target="SLANG/LANGUAGES"),
         CorpusConfig(tsv="LANG.tsv"),
     )
     assert run.data.dev == CorpusConfig(source="dev.de", target="dev.en")

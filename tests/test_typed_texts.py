@@ -12,12 +12,10 @@ import pytest
 import yaml
 
 from allyouneed.evaluation.typed_cases import Verdict, judge, load_cases
-from allyouneed.models import shipped_models
 from allyouneed.translator import Translator
 
 CASES = Path(__file__).parents[1] / "benchmarks" / "typed"
-# A general model is called by its languages; others, such as one for captions, promise nothing.
-GENERAL = [name for name in ("en-de", "de-en") if name in shipped_models()]
+GENERAL = ("en-de", "de-en")
 
 
 @functools.cache
@@ -38,10 +36,9 @@ def known_failures(model: str) -> dict[str, str]:
 def test_what_must_survive_does(model: str, name: str) -> None:
     verdict, known = verdicts(model)[name], known_failures(model).get(name)
 
-    assert bool(verdict.faults) == (known is not None), (
-        f"{verdict.case.source!r} became {verdict.translation!r}; "
-        f"faults: {verdict.faults}; known: {known}"
-    )
+    said = f"{verdict.case.source!r} became {verdict.translation!r}; known: {known}"
+    assert bool(verdict.faults) == (known is not None), said
+    assert (known or "").startswith("; ".join(verdict.faults)), said
 
 
 @pytest.mark.parametrize("model", GENERAL)

@@ -18,7 +18,7 @@ from allyouneed.cli.live_input import windows_of_lines
 from allyouneed.cli.translation_format import Format
 from allyouneed.config import DecodingConfig
 from allyouneed.data.corpus import COMPRESSIONS, LineFile
-from allyouneed.device import is_surely_cpu, pick_device
+from allyouneed.device import is_cpu
 from allyouneed.errors import DataError
 from allyouneed.inference.engines import ENGINES
 
@@ -241,8 +241,7 @@ def _check_languages(translator: "Translator", source: str | None, target: str |
 
 
 def _window(device: str) -> int:
-    on_cpu = is_surely_cpu(device) or pick_device(device).type == "cpu"
-    return WINDOW if on_cpu else WINDOW_OF_GPU
+    return WINDOW if is_cpu(device) else WINDOW_OF_GPU
 
 
 def _windows(texts: Sequence[str], files: Sequence[LineFile], size: int) -> Iterator[list[str]]:

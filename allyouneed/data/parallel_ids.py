@@ -40,10 +40,11 @@ class ParallelIds(NamedTuple):
 
     @classmethod
     def of_prepared(cls, data: PreparedData, most: int) -> "ParallelIds":
-        """At most so many pairs, from all over the data."""
+        """At most so many pairs, from all over the data, each as a translator would cut it."""
         if not len(data):
             raise DataError("the prepared data is empty; prepare it anew")
-        indices = np.arange(0, len(data), _step(len(data), most))
+        ways = data.description.segmentations  # of a pair, the first without dropout
+        indices = np.arange(0, len(data), ways * _step(len(data) // ways, most))
         return cls(*data.texts(indices), *data.lengths[indices].T)
 
 

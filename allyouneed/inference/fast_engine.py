@@ -89,6 +89,8 @@ class FastEngine:
         return f"native {bits}" if self._shortlist is None else f"native {bits} with a shortlist"
 
     def reserve(self, n_slots: int, n_beams: int, longest_source: int, longest_target: int) -> None:
+        most = self.config.max_length or math.inf
+        assert max(longest_source, longest_target) <= most, f"the model knows {most} positions"
         self._positions = self._learned_positions  # kept here, where the native engine reads them
         if self._positions is None:
             self._positions = _sinusoids(max(longest_source, longest_target), self.config.d_model)

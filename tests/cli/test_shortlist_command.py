@@ -25,7 +25,8 @@ from allyouneed.text.tokenizer import Tokenizer
 
 @pytest.fixture
 def data(toy_run: RunConfig, tmp_path: Path) -> Path:
-    prepare(toy_run, tmp_path / "data")
+    in_ways = dataclasses.replace(toy_run.data, segmentations=3)
+    prepare(dataclasses.replace(toy_run, data=in_ways), tmp_path / "data")
     return tmp_path / "data"
 
 

@@ -89,6 +89,16 @@ def test_prefixes_and_lengths_are_kept(device: torch.device) -> None:
         assert len(best.ids) >= 3
 
 
+def test_a_prefix_is_cut_where_the_model_knows_no_further_position(device: torch.device) -> None:
+    model = model_on(device, dataclasses.replace(CONFIG, positions="learned", max_positions=5))
+    prefix = sources(1)[0] * 20  # longer than any room that is made for five
+
+    fast = found_fast(GpuEngine(model, torch.float32), TEXTS[:1], Greedy(), prefixes=[prefix])
+
+    assert fast[0][0].ids == tuple(prefix[:5])
+    assert_same(fast, search(model, TEXTS[:1], Greedy(), LIMITS, 1, [prefix]))
+
+
 def test_one_engine_makes_room_for_whatever_comes(device: torch.device) -> None:
     """Beams of other widths, longer sentences than before, more of them, and shorter ones again."""
     model = model_on(device, dataclasses.replace(CONFIG, positions="learned", max_positions=70))

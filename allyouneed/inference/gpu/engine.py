@@ -3,7 +3,6 @@
 Shapes: A slots that advance, K beams a slot.
 """
 
-import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from allyouneed.device import as_current
 from allyouneed.inference.beams import NONE, Beam, Picks, Task, longest_of
 from allyouneed.inference.gpu.model import GpuModel
 from allyouneed.inference.gpu.room import RoomSize
@@ -36,9 +36,7 @@ def _on_its_device(method: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @functools.wraps(method)
     def there(*arguments: _P.args, **named: _P.kwargs) -> _R:
-        device = cast(GpuEngine, arguments[0]).device
-        current = torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
-        with current, torch.no_grad():
+        with as_current(cast(GpuEngine, arguments[0]).device), torch.no_grad():
             return method(*arguments, **named)
 
     return there

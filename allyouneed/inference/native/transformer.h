@@ -415,7 +415,7 @@ class EngineOf : public Engine {
                      });
         };
         const int n_threads = threads_.count();
-        if (always_.ids.empty()) {
+        if (always_.ids.empty() || watched_.layer >= 0) {  // what is read may hold any piece
             look(0, n_rows, linears_[0], Share(linears_[0].n_panels, thread, n_threads), ids_);
             return;
         }
