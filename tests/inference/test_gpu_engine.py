@@ -21,6 +21,8 @@ from allyouneed.inference.gpu.engine import GpuEngine, chunks
 from allyouneed.inference.gpu.model import GpuModel
 from allyouneed.inference.gpu.room import RoomSize
 from allyouneed.inference.gpu.workspace import Workspace
+from allyouneed.inference.hypotheses import penalty
+from allyouneed.inference.teacher_forcing import token_log_probs
 from allyouneed.model import Transformer
 from allyouneed.text.tokenizer import END
 
@@ -191,14 +193,27 @@ def test_sentences_are_encoded_as_many_at_once_as_may_be() -> None:
 LARGE = ModelConfig(vocab_size=2500, n_layers=2, d_model=128, d_ff=256, n_heads=4, d_k=32, d_v=32)
 
 
+def rescore(model: Transformer, source: Ids, found: Hypothesis) -> float:
+    """By the plain model."""
+    [log_probs] = token_log_probs(model, [source], [found.ids])
+    return math.fsum(log_probs[: found.length]) / penalty(found.length, 0.6)
+
+
 @pytest.mark.parametrize("strategy", [BeamSearch(4), Greedy()])
 @pytest.mark.parametrize(
-    "dtype", [pytest.param(dtype, marks=on_gpu) for dtype in (torch.float16, torch.bfloat16)]
+    ("dtype", "error"),
+    [
+        pytest.param(torch.float16, 0.1, marks=on_gpu),
+        pytest.param(torch.bfloat16, 0.5, marks=on_gpu),
+    ],
 )
 def test_half_the_bits_are_nearly_the_same(
-    dtype: torch.dtype, strategy: BeamSearch | Greedy
+    dtype: torch.dtype, error: float, strategy: BeamSearch | Greedy
 ) -> None:
-    """Scores of what was found, by the plain model: at most a little below its own."""
+    """The plain model gives what was found the same score, and on average nearly that of its own.
+
+    Which hypothesis is found may change with a rounding; what one is worth may not.
+    """
     model, texts = model_on(torch.device("cuda"), LARGE), sources(300, 100, LARGE.vocab_size)
     engine = GpuEngine(model, dtype)
 
@@ -207,8 +222,11 @@ def test_half_the_bits_are_nearly_the_same(
 
     assert [best.ids for [best] in first] == [best.ids for [best] in second]
     plain = search(model, texts, strategy, Limits(20))
-    differences = [theirs.score - ours.score for [ours], [theirs] in zip(first, plain, strict=True)]
-    assert abs(math.fsum(differences) / len(texts)) < 0.1  # of 7.5
+    rescored = [rescore(model, text, best) for text, [best] in zip(texts, first, strict=True)]
+    for score, [ours] in zip(rescored, first, strict=True):
+        assert ours.score == pytest.approx(score, abs=error)
+    worse = [theirs.score - score for score, [theirs] in zip(rescored, plain, strict=True)]
+    assert math.fsum(worse) / len(texts) < 0.1  # of 7.5
     same = sum(ours.ids == theirs.ids for [ours], [theirs] in zip(first, plain, strict=True))
     assert same > 0.5 * len(texts)
 
