@@ -17,7 +17,7 @@ from allyouneed.cli.shortlist import shortlist
 from allyouneed.cli.translate import translate
 from allyouneed.config import CorpusConfig, RunConfig
 from allyouneed.data.prepare import prepare
-from allyouneed.errors import CheckpointError, DataError
+from allyouneed.errors import CheckpointError, ConfigError, DataError
 from allyouneed.manifest import SHORTLIST, load_shortlist
 from allyouneed.model import Transformer
 from allyouneed.text.tokenizer import Tokenizer
@@ -158,3 +158,12 @@ def test_bad_input_changes_nothing(model: Path, toy_text: CorpusConfig, tmp_path
 
     assert (model / "config.json").read_bytes() == before
     assert not (model / SHORTLIST).exists()
+
+
+def test_shipped_models_are_not_changed(toy_text: CorpusConfig) -> None:
+    with pytest.raises(ConfigError, match="en-de belongs to the package; copy it first"):
+        run("en-de", *files(toy_text))
+
+
+def test_few_pairs_are_warned_of(model: Path, toy_text: CorpusConfig) -> None:
+    assert "200 pairs are few to learn from" in run(model, *files(toy_text)).stderr
