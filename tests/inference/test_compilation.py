@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,13 @@ def test_a_compiler_that_fails_is_no_error(
     assert isinstance(library, NoLibrary)
     assert why in library.why
     assert not list((tmp_path / "cache").glob("*"))
+
+
+@pytest.fixture(autouse=True)
+def _no_library_outlives_its_test() -> Iterator[None]:
+    native_library.cache_clear()
+    yield
+    native_library.cache_clear()
 
 
 @pytest.fixture
