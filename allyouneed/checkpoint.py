@@ -6,7 +6,9 @@ read, whatever interrupted the writing.
 
 import contextlib
 import dataclasses
+import errno
 import json
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +42,7 @@ __all__ = [
     "Manifest",
     "add_shortlist",
     "average_weights",
+    "check_writable",
     "load_manifest",
     "load_model",
     "load_weights",
@@ -103,7 +106,22 @@ def add_shortlist(folder: Path, shortlist: Shortlist, *, by_default: bool) -> No
         with new_file(folder / CONFIG) as unfinished:
             write_json(unfinished, dataclasses.asdict(manifest))
     except OSError as error:
-        raise CheckpointError(f"{folder}: cannot be written: {error}; make room there") from None
+        raise _not_written(folder, error) from None
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a model folder that nothing can be put into, before there is anything to put."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _not_written(folder, error) from None
+
+
+def _not_written(folder: Path, error: OSError) -> CheckpointError:
+    is_forbidden = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    mend = "copy the model folder to a place of your own" if is_forbidden else "make room there"
+    return CheckpointError(f"{folder}: cannot be written: {error.strerror or error}; {mend}")
 
 
 def load_model(folder: Path, device: torch.device | str = "cpu") -> LoadedModel:
@@ -116,7 +134,9 @@ def load_model(folder: Path, device: torch.device | str = "cpu") -> LoadedModel:
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        raise CheckpointError(f"{folder}: weights and {CONFIG} disagree: {error}") from None
+        raise CheckpointError(
+            f"{folder}: weights and {CONFIG} disagree: {error}; copy both anew from one model"
+        ) from None
     return LoadedModel(model.to(device).eval(), tokenizer, manifest)
 
 
@@ -144,12 +164,15 @@ def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
     for folder in folders[1:]:
         if Tokenizer.load(folder / TOKENIZER).serialized != pieces:
             raise CheckpointError(
-                f"{folder} and {folders[0]} have different vocabularies; a mean of their weights "
-                "would know neither"
+                f"{folder} and {folders[0]} have different vocabularies, and a mean of their "
+                "weights would know neither; name checkpoints of one run"
             )
         weights = load_weights(folder)
         if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in total.items()}:
-            raise CheckpointError(f"{folder} and {folders[0]} hold models of different shapes")
+            raise CheckpointError(
+                f"{folder} and {folders[0]} hold models of different shapes; name checkpoints of "
+                "one run"
+            )
         for name, tensor in weights.items():
             total[name] += tensor
     return {name: (tensor / len(folders)).float() for name, tensor in total.items()}

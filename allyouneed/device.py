@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 _GPU_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, Windows' Linux
 
 
-def is_surely_cpu(name: str) -> bool:
-    """Whether `pick_device` would say so; loads no torch, which takes a second."""
+def is_cpu(name: str) -> bool:
+    """Whether `pick_device` says so; torch, which takes a second to load, is asked last."""
     has_no_gpu = sys.platform == "linux" and not any(Path(path).exists() for path in _GPU_DRIVERS)
-    return name == "cpu" or (name == "auto" and has_no_gpu)
+    is_surely = name == "cpu" or (name == "auto" and has_no_gpu)
+    return is_surely or pick_device(name).type == "cpu"
 
 
 def pick_device(name: str) -> "torch.device":

@@ -127,7 +127,7 @@ def _read_tree(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]
     base_name = tree.pop("extends", None)
     if base_name is None:
         return tree
-    if not isinstance(base_name, str):
+    if not base_name or not isinstance(base_name, str):
         raise ConfigError(f"{path}: extends is {base_name!r}; it must be the name of a run file")
     base_path, extended_by = path.parent / base_name, (*extended_by, path.resolve())
     if base_path.resolve() in extended_by:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save
 
 from allyouneed.errors import CheckpointError
+from allyouneed.text.tokenizer import END
 
 Pieces = NDArray[np.int32]
 
@@ -45,6 +46,12 @@ class Shortlist:
             raise CheckpointError(
                 f"{path}: not a shortlist for {vocab_size} pieces; learn it anew for this model"
             )
+        always = stored["always"]
+        if END not in always or len(np.unique(always)) < len(always):
+            raise CheckpointError(
+                f"{path}: the pieces of any translation lack the end mark or repeat one; learn it "
+                "anew for this model"
+            )
         return cls(**stored)
 
     def save(self, path: Path) -> None:
@@ -74,6 +81,5 @@ def _is_for(vocab_size: int, stored: dict[str, NDArray[Any]]) -> bool:
         all(array.ndim == 1 and array.dtype in (np.uint16, np.uint32) for array in stored.values())
         and len(counts) == vocab_size
         and counts.sum(dtype=np.int64) == len(pieces)
-        and len(always) > 0
-        and max(always.max(), pieces.max(initial=0)) < vocab_size
+        and max(always.max(initial=0), pieces.max(initial=0)) < vocab_size
     )

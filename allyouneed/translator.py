@@ -8,10 +8,11 @@
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from allyouneed.device import is_surely_cpu, pick_device
+from allyouneed.device import is_cpu, pick_device
 from allyouneed.errors import CheckpointError, ConfigError, DataError
 from allyouneed.inference.backend import Backend
 from allyouneed.inference.engines import gpu_engine, load_engine, wanted_shortlist
@@ -29,7 +30,7 @@ from allyouneed.inference.translations import (
 from allyouneed.manifest import TOKENIZER, Manifest, load_manifest
 from allyouneed.models import find_model
 from allyouneed.shortlist import Shortlist
-from allyouneed.text.capitals import are_capitals
+from allyouneed.text.capitals import are_capitals, lowered
 from allyouneed.text.normalize import normalize
 from allyouneed.text.sentences import Document, split_to_fit
 from allyouneed.text.tokenizer import END, Tokenizer
@@ -90,7 +91,7 @@ class Translator:
         folder = find_model(model)
         manifest = load_manifest(folder)
         pieces = wanted_shortlist(folder, manifest, shortlist)
-        if is_surely_cpu(device) or pick_device(device).type == "cpu":
+        if is_cpu(device):
             tokenizer = Tokenizer.load(folder / TOKENIZER)
             native = load_engine(folder, manifest, len(tokenizer), engine, threads, pieces)
             if native is not None:
@@ -155,11 +156,17 @@ class Translator:
             # Some of the beam may be one text in different pieces: see whether there are others.
             n_found = max(n_best, strategy.size)
         read = [self._as_read(text) for text in texts]
-        prefix_ids = self.tokenizer.encode_batch(prefixes or [""] * len(texts))
+        capitals = [text != as_read for text, as_read in zip(texts, read, strict=True)]
+        prefix_ids = self.tokenizer.encode_batch(
+            [
+                lowered(prefix) if are and prefix.isupper() else prefix
+                for prefix, are in zip(prefixes or [""] * len(texts), capitals, strict=True)
+            ]
+        )
         divided = [
             self._divide(number, *text)
             for number, text in enumerate(
-                zip(read, self.tokenizer.encode_batch(read), prefix_ids, strict=True)
+                zip(read, self.tokenizer.encode_batch(read), prefix_ids, capitals, strict=True)
             )
         ]
         parts_to_do = [len(parts) for parts in divided]
@@ -174,8 +181,7 @@ class Translator:
         self._backend.search(parts, strategy, limits, n_found, done)
         if not all(part.hypotheses for part in parts):
             raise CheckpointError(
-                "the model computes no numbers (NaN), so its weights are broken; take an earlier "
-                "checkpoint, or copy them anew"
+                f"the model computes no numbers (NaN): {self._backend.why_no_numbers()}"
             )
         if n_best > 1 and isinstance(strategy, BeamSearch):
             self._search_wider(parts, strategy, limits, n_best)
@@ -190,9 +196,8 @@ class Translator:
                 n_best,
                 alignments,
                 self._attention,
-                capitals=text != as_read,
             )
-            for text, as_read, parts in zip(texts, read, divided, strict=True)
+            for text, parts in zip(texts, divided, strict=True)
         ]
 
     def stream(
@@ -260,6 +265,13 @@ class Translator:
             for translation in translations
             for hypothesis in translation.hypotheses
         ]
+        most = self.manifest.model.max_length or math.inf
+        for source, target in pairs:
+            if max(len(source) + 1, len(target)) > most:  # what was cut has no end mark
+                raise DataError(
+                    f"{len(source)} tokens were translated into {len(target)}, and the model knows "
+                    f"{most} positions; split the text with `sentences`"
+                )
         sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         found = iter(self._backend.details(sources, targets))
         return [list(itertools.islice(found, len(it.hypotheses))) for it in translations]
@@ -292,7 +304,7 @@ class Translator:
     def _as_read(self, text: str) -> str:
         """What the model sees of a text: one all in capitals in lower case, if it wants it so."""
         lowers = self.manifest.decoding.lower_capitals and are_capitals(text)
-        return text.capitalize() if lowers else text
+        return lowered(text) if lowers else text
 
     def _tokens(self, text: str) -> list[str]:
         return self.tokenizer.pieces(self.tokenizer.encode(self._as_read(text)))
@@ -300,12 +312,17 @@ class Translator:
     def _fits(self, read: str) -> bool:
         return len(self.tokenizer.encode(read)) <= self._longest_part
 
-    def _divide(self, number: int, text: str, ids: list[int], prefix: list[int]) -> list[Part]:
+    def _divide(
+        self, number: int, text: str, ids: list[int], prefix: list[int], capitals: bool
+    ) -> list[Part]:
         if len(ids) <= self._longest_part:
-            return [Part(number, ids, prefix)] if ids else []
+            return [Part(number, ids, prefix, capitals)] if ids else []
         divided = self.tokenizer.encode_batch(split_to_fit(normalize(text), self._fits))
         first, *others = filter(None, divided)
-        return [Part(number, first, prefix), *(Part(number, part, []) for part in others)]
+        return [
+            Part(number, first, prefix, capitals),
+            *(Part(number, part, [], capitals) for part in others),
+        ]
 
     def _search_wider(
         self, parts: Sequence[Part], strategy: BeamSearch, limits: Limits, n_best: int
@@ -316,7 +333,7 @@ class Translator:
             short := [part for part in parts if part.n_texts(self.tokenizer) < n_best]
         ):
             size = min(2 * size, _WIDEST_BEAM)
-            again = [Part(part.text, part.ids, part.prefix) for part in short]
+            again = [replace(part, hypotheses=[]) for part in short]
             wider = BeamSearch(size, strategy.length_penalty)
             self._backend.search(again, wider, limits, size)
             for part, found in zip(short, again, strict=True):

@@ -97,7 +97,7 @@ class Weights:
         if shape is not None and array.shape != shape:
             raise CheckpointError(
                 f"weights and settings disagree: {name} should have the shape {shape} and has "
-                f"{array.shape}"
+                f"{array.shape}; copy both anew from one model"
             )
         return array
 

@@ -14,31 +14,25 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import torch.fx.experimental._config
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor, nn
+from torch import nn
+from training_peers import Marian, Step, TorchTransformer, peer_adam, peer_step, wider
 
 from allyouneed.config import PRESETS, ModelConfig, TrainingConfig
-from allyouneed.data.batches import IGNORE, Batch, Batches, Position
+from allyouneed.data.batches import Batch, Batches, Position
 from allyouneed.data.packing import Indices
-from allyouneed.model.embedding import SinusoidalPositions
 from allyouneed.model.transformer import Transformer
-from allyouneed.rows import PADDING, Rows
-from allyouneed.text.tokenizer import BEGIN, END, PAD
 from allyouneed.training.optimizer import make_adam, set_rate
 from allyouneed.training.step import TrainStep
 
-Step = Callable[[Batch], Any]
-MULTIPLE = 8  # padded batches are made this much wider, so that compiled peers see fewer shapes
 RATE = 1e-4
 READY = "ready"
 
@@ -85,124 +79,6 @@ def our_step(model_config: ModelConfig, training: TrainingConfig, device: torch.
     return lambda batch: step([batch]).loss
 
 
-def peer_adam(model: nn.Module) -> torch.optim.Adam:
-    return torch.optim.Adam(model.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
-
-
-def peer_step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, smoothing: float, compiled: bool
-) -> Step:
-    """As a careful user of a peer would write it."""
-    device = next(model.parameters()).device
-    on_gpu = device.type == "cuda"
-
-    def compute_loss(batch: Batch) -> Tensor:
-        with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
-            logits = model(batch.src, batch.tgt)
-        return F.cross_entropy(
-            logits.float().flatten(0, 1), batch.labels.flatten(),
-            ignore_index=IGNORE, label_smoothing=smoothing,
-        )  # fmt: skip
-
-    # cuDNN's attention, torch's first choice on Hopper, is planned anew for every shape: 0.1 s and
-    # more each time, where padded batches have a shape each.
-    torch.backends.cuda.enable_cudnn_sdp(False)
-    # Sizes that happen to be equal in one batch are not in the next: no code of its own for them.
-    torch.fx.experimental._config.use_duck_shape = False
-    loss_of = torch.compile(compute_loss, dynamic=True) if compiled else compute_loss
-
-    def step(batch: Batch) -> Tensor:
-        loss = loss_of(batch.to(device))
-        torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), math.inf)
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss.detach()
-
-    return step
-
-
-def wider(batch: Batch) -> Batch:
-    """Padded to a multiple that compiled code and tensor cores like."""
-
-    def widen(tensor: Tensor, value: int) -> Tensor:
-        return F.pad(tensor, (0, -tensor.size(1) % MULTIPLE), value=value)
-
-    def rows(side: Rows) -> Rows:
-        return Rows(widen(side.ids, PAD), widen(side.sentence, PADDING), widen(side.position, 0))
-
-    return batch._replace(
-        src=rows(batch.src), tgt=rows(batch.tgt), labels=widen(batch.labels, IGNORE)
-    )
-
-
-class Marian(nn.Module):
-    """Hugging Face's MarianMT with the paper's sizes."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        from transformers import MarianConfig, MarianMTModel
-
-        sizes: dict[str, Any] = {"attn_implementation": "sdpa"} | {
-            f"{stack}_{name}": value
-            for stack in ("encoder", "decoder")
-            for name, value in (
-                ("layers", config.n_layers),
-                ("attention_heads", config.n_heads),
-                ("ffn_dim", config.d_ff),
-            )
-        }
-        self.marian = MarianMTModel(
-            MarianConfig(
-                vocab_size=config.vocab_size, d_model=config.d_model, dropout=config.dropout,
-                activation_function="relu", scale_embedding=True, max_position_embeddings=512,
-                share_encoder_decoder_embeddings=True, tie_word_embeddings=True,
-                pad_token_id=PAD, bos_token_id=BEGIN, eos_token_id=END,
-                decoder_start_token_id=BEGIN, forced_eos_token_id=None,
-                use_cache=False, **sizes,
-            )
-        )  # fmt: skip
-
-    def forward(self, src: Rows, tgt: Rows) -> Tensor:
-        return self.marian(
-            input_ids=src.ids,
-            attention_mask=(src.sentence != PADDING).long(),
-            decoder_input_ids=tgt.ids,
-        ).logits
-
-
-class TorchTransformer(nn.Module):
-    """torch.nn.Transformer with embeddings, positions and projection around it."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
-        nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
-        self.positions = SinusoidalPositions(config.d_model)
-        self.dropout = nn.Dropout(config.dropout)
-        self.transformer = nn.Transformer(
-            config.d_model, config.n_heads, config.n_layers, config.n_layers, config.d_ff,
-            config.dropout, batch_first=True,
-        )  # fmt: skip
-        for module in self.transformer.modules():
-            if isinstance(module, nn.MultiheadAttention):
-                module.dropout = 0.0  # the paper drops no attention weights
-
-    def forward(self, src: Rows, tgt: Rows) -> Tensor:
-        width = tgt.ids.size(1)
-        later = torch.ones(width, width, dtype=torch.bool, device=tgt.ids.device).triu(1)
-        padding = src.sentence == PADDING
-        x = self.transformer(
-            self._embed(src), self._embed(tgt), tgt_mask=later, tgt_is_causal=True,
-            src_key_padding_mask=padding, memory_key_padding_mask=padding,
-        )  # fmt: skip
-        return F.linear(x, self.embedding.weight)
-
-    def _embed(self, rows: Rows) -> Tensor:
-        scaled = self.embedding(rows.ids) * self.embedding.embedding_dim**0.5
-        return self.dropout(scaled + self.positions(rows.position))
-
-
 PEERS: dict[str, tuple[type[nn.Module], bool]] = {
     "Hugging Face Marian, sdpa": (Marian, False),
     "Hugging Face Marian, sdpa, compiled": (Marian, True),
@@ -232,7 +108,9 @@ def measure(system: str, model: ModelConfig, batch_tokens: int, steps: int, name
     else:
         peer, compiled = PEERS[system]
         its_model = peer(model).to(device).train()
-        step = peer_step(its_model, peer_adam(its_model), training.label_smoothing, compiled)
+        optimizer = peer_adam(its_model)
+        set_rate(optimizer, RATE)
+        step = peer_step(its_model, optimizer, training.label_smoothing, compiled)
     n_pairs = (steps + 5) * batch_tokens // 20
     stream = Batches(RandomPairs(n_pairs, model.vocab_size), training).starting_at(Position())
     batches = [batch for batch, _ in itertools.islice(stream, steps)]

@@ -16,6 +16,7 @@ import yaml
 from allyouneed.errors import UserError
 from allyouneed.evaluation.lines import write_lines
 from allyouneed.evaluation.typed_cases import Verdict, judge, load_cases
+from allyouneed.inference.engines import ENGINES
 from allyouneed.translator import Translator
 
 CASES = Path(__file__).parent / "typed"
@@ -52,7 +53,9 @@ def record(verdict: Verdict) -> dict[str, object]:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    translator = Translator.load(arguments.model, arguments.device, threads=arguments.threads)
+    translator = Translator.load(
+        arguments.model, arguments.device, engine=arguments.engine, threads=arguments.threads
+    )
     languages = f"{translator.source_language}-{translator.target_language}"
     verdicts = judge(translator, load_cases(arguments.cases or CASES / f"{languages}.yaml"))
     failed = failures(verdicts)
@@ -71,6 +74,7 @@ def main() -> None:
     parser.add_argument("model", help="a model folder or a shipped model's name")
     parser.add_argument("--cases", type=Path, help="default: those of the model's languages")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--engine", default="auto", choices=ENGINES)
     parser.add_argument("--threads", type=int, help="of the native engine; default: all cores")
     parser.add_argument("--failures", type=Path, help="write what failed, as known failures")
     parser.add_argument("--json", type=Path, help="write every translation and its faults")

@@ -3,10 +3,11 @@
 #
 #     runs/shipped.sh en-de       # or de-en
 #
-# The corpora that runs/en-de-base.yaml names lie in data/en-de. What was made before is used again,
-# and training that was interrupted goes on. Further arguments (--set training.steps=100) go to the
-# commands that read a run file. TYPED_PAIRS sets how many pairs of typed text are made, and PYTHON
-# what runs it all.
+# The corpora that runs/en-de-base.yaml names lie in data/en-de. Given again, it uses the vocabulary,
+# the prepared text and the steps that were made before, as long as the corpora are the same; the
+# typed text, the mean of the checkpoints and the weights in eight bits are made anew. Further
+# arguments (--set training.steps=100) go to the commands that read a run file. TYPED_PAIRS sets how
+# many pairs of typed text are made, and PYTHON what runs it all.
 set -euo pipefail
 
 direction=${1-}

@@ -7,7 +7,7 @@ from tiny_translator import MAX_SOURCE_TOKENS, copying_search, tiny_translator, 
 
 from allyouneed.inference import Hypothesis, Sampling
 from allyouneed.serving.answers import sentence_answer
-from allyouneed.text.capitals import are_capitals
+from allyouneed.text.capitals import are_capitals, lowered
 from allyouneed.translator import Translator
 
 
@@ -31,6 +31,43 @@ def test_what_is_all_in_capitals(text: str) -> None:
 )
 def test_what_is_not(text: str) -> None:
     assert not are_capitals(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "in_lower_case"),
+    [
+        ("  ONE TWO. THREE, FOUR!", "  One two. Three, four!"),
+        ("NO. GO. (YES) 2 MEN? ÄÖ", "No. Go. (Yes) 2 men? Äö"),
+        ("„WER DA? ICH“, SO.  UND", "„Wer da? Ich“, so.  Und"),
+        ("DIE U.S. ARMY", "Die u.s. army"),
+    ],
+)
+def test_every_sentence_keeps_its_first_capital(text: str, in_lower_case: str) -> None:
+    assert lowered(text) == in_lower_case
+
+
+def test_a_long_text_is_divided_as_in_lower_case(lowering: Translator) -> None:
+    text = "One two three, four five six. “Seven eight man! Nine ten”, one two three four five."
+
+    capitals, printed = lowering.translate([text.upper(), text])
+
+    assert capitals.text == text.upper()
+    assert capitals.source_tokens == printed.source_tokens
+    assert capitals.score == printed.score  # of as many parts
+
+
+@pytest.mark.parametrize(
+    ("prefix", "as_read"), [("SIX", "Six"), ("ONE MAN", "One man"), ("Six Man", "Six Man")]
+)
+def test_a_prefix_in_capitals_is_lowered_with_its_text(
+    lowering: Translator, prefix: str, as_read: str
+) -> None:
+    capitals, other = lowering.translate(["ONE TWO THREE", "one two"], prefixes=[prefix] * 2)
+
+    assert capitals.text == f"{prefix} ONE TWO THREE".upper()
+    pieces = tokenizer().pieces(tokenizer().encode(as_read))
+    assert list(capitals.tokens[: len(pieces)]) == pieces
+    assert other.text.startswith(prefix)
 
 
 def test_it_is_read_in_lower_case_and_its_translation_is_in_capitals(lowering: Translator) -> None:
@@ -73,6 +110,21 @@ def test_the_n_best_are_different_in_capitals_too(
 
     assert [it.text for it in beam.hypotheses] == ["ONE MAN", "TWO MAN"]
     assert [it.text for it in sampled.hypotheses] == ["ONE MAN", "ONE MAN", "TWO MAN"]
+
+
+def test_a_beam_full_of_one_text_in_capitals_is_widened(
+    lowering: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [tuple(tokenizer().encode(text)) for text in ("One man", "one man", "two man")]
+    found = [Hypothesis(it, -rank, -rank) for rank, it in enumerate(ids, start=1)]
+    monkeypatch.setattr(
+        "allyouneed.inference.plain_search.search",
+        lambda _model, _sources, strategy, *_: [found[: strategy.size]],
+    )
+
+    [translation] = lowering.translate(["ONE MAN"], n_best=2)  # in a beam of two
+
+    assert [it.text for it in translation.hypotheses] == ["ONE MAN", "TWO MAN"]
 
 
 def test_attention_and_scores_are_of_what_was_read(lowering: Translator) -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from allyouneed.device import as_current, pick_device
+from allyouneed.device import as_current, is_cpu, pick_device
 from allyouneed.errors import ConfigError
 
 
@@ -21,6 +21,22 @@ def test_auto_takes_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) ->
     for there, device in ((True, "cuda"), (False, "cpu")):
         monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
         assert pick_device("auto").type == device
+
+
+def test_where_it_is_clear_torch_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def pick(name: str) -> torch.device:
+        asked.append(name)
+        return torch.device("cuda" if name == "auto" else name)
+
+    monkeypatch.setattr("allyouneed.device.pick_device", pick)
+    monkeypatch.setattr("sys.platform", "linux")
+    for drivers, answers in (((), [True, True, False]), (("/",), [True, False, False])):
+        monkeypatch.setattr("allyouneed.device._GPU_DRIVERS", drivers)
+        assert [is_cpu(name) for name in ("cpu", "auto", "cuda:1")] == answers
+
+    assert asked == ["cuda:1", "auto", "cuda:1"]
 
 
 def test_only_a_gpu_is_made_the_current_one(monkeypatch: pytest.MonkeyPatch) -> None:

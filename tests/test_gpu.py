@@ -65,12 +65,12 @@ def test_translations_are_those_of_the_cpu() -> None:
 
 def test_the_shipped_model_translates_as_on_a_cpu() -> None:
     texts = ["A man in a blue shirt is standing on a ladder.", "Two dogs play.", "", "A red ball."]
-    on_cpu = Translator.load(device="cpu", engine="plain").translate(texts, n_best=2)
+    on_cpu = Translator.load(device="cpu", engine="plain").translate(texts)
 
     for engine in ("auto", "bfloat16", "plain"):
         translator = Translator.load(device="cuda", engine=engine)
         assert (translator.engine is None) == (engine == "plain")
-        found = translator.translate(texts, n_best=2)
+        found = translator.translate(texts)
         assert [it.text for it in found] == [it.text for it in on_cpu]
 
 

@@ -146,6 +146,7 @@ MISTAKES = {
     "model: [": "not readable as a run file",
     "data: {corpora: [{files: a.en}]}": "data.corpora[0].files is a.en; write LANG",
     "extends: [a.yaml]": "extends is ['a.yaml']; it must be the name of a run file",
+    'extends: ""': "extends is ''; it must be the name of a run file",
     "extends: run.yaml": "extends is run.yaml, which extends this file in turn",
 }
 

@@ -12,7 +12,7 @@ SENTENCES = [
     ("en-de", "Two dogs are playing in the snow.", "Zwei Hunde spielen im Schnee."),
     ("en-de", "Where is the nearest train station?", "Wo ist der nächste Bahnhof?"),
     ("en-de", "I AM SO HAPPY TODAY!", "ICH BIN HEUTE SO GLÜCKLICH!"),
-    ("de-en", "Das ist ein sehr gutes Buch.", "This is a very good book."),
+    ("de-en", "Das Haus ist sehr alt.", "The house is very old."),
     ("de-en", "Mein Bruder wohnt in Berlin.", "My brother lives in Berlin."),
 ]
 load = functools.cache(functools.partial(Translator.load, device="cpu"))

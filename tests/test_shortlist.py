@@ -45,7 +45,6 @@ def test_ids_beyond_sixteen_bits_are_kept(tmp_path: Path) -> None:
     "changed",
     [
         {"always": np.array([2, 10], np.uint16)},  # no such piece
-        {"always": np.array([], np.uint16)},  # not even an end mark
         {"pieces": np.array([7, 3, 8, 3], np.uint16)},  # one too few
         {"pieces": np.array([7, 3, 8, 3, 10], np.uint16)},
         {"counts": np.append(COUNTS, 0).astype(np.uint16)},  # of another vocabulary
@@ -62,6 +61,16 @@ def test_a_list_for_another_model_is_refused(
     (tmp_path / "list").write_bytes(save(whole))
 
     with pytest.raises(CheckpointError, match="not a shortlist for 10 pieces; learn it anew"):
+        Shortlist.load(tmp_path / "list", 10)
+
+
+@pytest.mark.parametrize("always", [[], [3, 4], [2, 3, 3]], ids=["none", "endless", "repeated"])
+def test_a_list_without_an_end_or_with_repetitions_is_refused(
+    tmp_path: Path, always: list[int]
+) -> None:
+    Shortlist(np.array(always, np.int32), COUNTS, SMALL.pieces).save(tmp_path / "list")
+
+    with pytest.raises(CheckpointError, match="lack the end mark or repeat one; learn it anew"):
         Shortlist.load(tmp_path / "list", 10)
 
 

@@ -1,6 +1,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,15 @@ from tiny_translator import MAX_SOURCE_TOKENS, copying_search, tiny_translator, 
 
 from allyouneed.checkpoint import save_model
 from allyouneed.errors import CheckpointError, DataError
-from allyouneed.inference import BeamSearch, Greedy, Hypothesis, Limits, penalty
+from allyouneed.inference import (
+    BeamSearch,
+    Greedy,
+    Hypothesis,
+    Limits,
+    Sampling,
+    Strategy,
+    penalty,
+)
 from allyouneed.inference.teacher_forcing import token_log_probs
 from allyouneed.models import find_model
 from allyouneed.translator import Translator
@@ -100,6 +109,30 @@ def test_alignments_of_parts_point_into_the_whole() -> None:
     sources, targets = zip(*translation.alignment, strict=True)
     assert list(targets) == list(range(len(translation.tokens)))
     assert MAX_SOURCE_TOKENS < max(sources) < len(translation.source_tokens)
+
+
+@pytest.mark.parametrize("strategy", [BeamSearch(2), Sampling()])
+def test_the_best_of_parts_is_the_best_however_many_are_asked_for(
+    strategy: Strategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Longer others, though worse each, would be better together: length is rewarded."""
+    one, two = (tuple(tokenizer().encode(text)) for text in ("one", "two"))
+
+    def search(*arguments: Any) -> list[list[Hypothesis]]:
+        found = [Hypothesis(one, -1.0, -1.0), Hypothesis(two * 30, -1.1, -1.1)]
+        return [found[: arguments[4]] for _ in arguments[1]]
+
+    monkeypatch.setattr("allyouneed.inference.plain_search.search", search)
+    translator = tiny_translator()
+    [alone] = translator.translate([LONG], strategy=strategy, alignments=True)
+    [among] = translator.translate([LONG], strategy=strategy, n_best=2, alignments=True)
+
+    best, other = among.hypotheses
+    assert other.score > best.score
+    assert alone.hypotheses == (best,)
+    assert among.alignment == alone.alignment
+    assert among.alignment is not None
+    assert len(among.alignment) == len(best.tokens)
 
 
 def test_alignments_cost_nothing_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,6 +341,20 @@ def test_details_are_of_the_search_that_was() -> None:
         if translation.source_tokens:
             sources = best.argmax(1).tolist()
             assert translation.alignment == list(zip(sources, range(len(sources)), strict=True))
+
+
+def test_details_of_more_than_the_model_knows_are_refused() -> None:
+    translator = tiny_translator()
+    [whole] = translator.translate([LONG])
+    translations = translator.translate(translator.sentences(LONG).sentences)
+    config = replace(
+        translator.manifest.model, positions="learned", max_positions=MAX_SOURCE_TOKENS + 3
+    )
+    translator.manifest = replace(translator.manifest, model=config)
+
+    assert len(translator.details(translations)) == len(translations)
+    with pytest.raises(DataError, match="knows 15 positions; split the text with `sentences`"):
+        translator.details([whole])
 
 
 def test_attention_can_be_asked_of_given_tokens() -> None:

@@ -7,7 +7,7 @@ import click
 
 from allyouneed.config import CorpusConfig
 from allyouneed.data.corpus import Corpus
-from allyouneed.errors import DataError
+from allyouneed.errors import ConfigError, DataError
 from allyouneed.manifest import SHORTLIST, TOKENIZER
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from allyouneed.text.tokenizer import Tokenizer
 
 FILE = click.Path(path_type=Path)
+FEW_PAIRS = 20_000
 MOST_PAIRS = 1_000_000  # more cost minutes and change little
 FREQUENT_SHARE = 1 / 5  # of the vocabulary
 
@@ -54,13 +55,19 @@ def shortlist(
     if (source is None) != (target is None) or (source is None) == (prepared is None):
         raise click.UsageError("give either --source and --target, or --prepared")
 
-    from allyouneed.checkpoint import add_shortlist
+    from allyouneed.checkpoint import add_shortlist, check_writable
     from allyouneed.data.lexicon import learn_shortlist
     from allyouneed.data.parallel_ids import ParallelIds
-    from allyouneed.models import find_model
+    from allyouneed.models import PRETRAINED, find_model
     from allyouneed.text.tokenizer import Tokenizer
 
     folder = find_model(model)
+    if folder.parent == PRETRAINED:
+        raise ConfigError(
+            f"{model} belongs to the package; copy it first: allyouneed average {model} "
+            "--dtype int8 --output mine"
+        )
+    check_writable(folder)  # learning takes minutes
     tokenizer = Tokenizer.load(folder / TOKENIZER)
     if prepared is None:
         corpus = Corpus(CorpusConfig(source=str(source), target=str(target)))
@@ -69,6 +76,12 @@ def shortlist(
         text = ParallelIds.of_prepared(_opened(prepared, tokenizer), MOST_PAIRS)
     n_frequent = round(FREQUENT_SHARE * len(tokenizer)) if frequent is None else frequent
     learned = learn_shortlist(text, len(tokenizer), n_frequent, best)
+    if len(text.src_lengths) < FEW_PAIRS:
+        click.echo(
+            f"{len(text.src_lengths):,} pairs are few to learn from: what they do not show will "
+            "not come up; give the text that the model was trained on",
+            err=True,
+        )
     add_shortlist(folder, learned, by_default=by_default)
     click.echo(
         f"{folder}: {len(learned.always):,} pieces always, {len(learned.pieces):,} for pieces of "

@@ -18,7 +18,7 @@ from allyouneed.cli.live_input import windows_of_lines
 from allyouneed.cli.translation_format import Format
 from allyouneed.config import DecodingConfig
 from allyouneed.data.corpus import COMPRESSIONS, LineFile
-from allyouneed.device import is_surely_cpu, pick_device
+from allyouneed.device import is_cpu
 from allyouneed.errors import DataError
 from allyouneed.inference.engines import ENGINES
 
@@ -146,13 +146,16 @@ def translate(
     threads: int | None,
     shortlist: bool | None,
 ) -> None:
-    """Translate TEXT, or --input files, or standard input; a sentence a line."""
+    """Translate TEXT, or --input files, or standard input; the latter two a sentence a line."""
     search = SearchOptions(
         beam_size, length_penalty, greedy, sample, temperature, top_k, top_p, seed
     )
     search.check()
     form = Format(n_best, scores, alignments, as_json)
-    _check_usage(texts, inputs, output, not document or (form == Format() and not prefix))
+    is_plain = form == Format() and not prefix
+    _check_usage(texts, inputs, output, not document or is_plain)
+    # Files have a sentence a line; what is given as an argument is often several sentences.
+    document = document or bool(texts and is_plain)
     files = [LineFile(str(path)) for path in inputs]  # what is missing is missed at once
 
     from allyouneed.inference import Limits
@@ -241,8 +244,7 @@ def _check_languages(translator: "Translator", source: str | None, target: str |
 
 
 def _window(device: str) -> int:
-    on_cpu = is_surely_cpu(device) or pick_device(device).type == "cpu"
-    return WINDOW if on_cpu else WINDOW_OF_GPU
+    return WINDOW if is_cpu(device) else WINDOW_OF_GPU
 
 
 def _windows(texts: Sequence[str], files: Sequence[LineFile], size: int) -> Iterator[list[str]]:

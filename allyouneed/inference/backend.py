@@ -114,6 +114,12 @@ class Backend:
                     part.hypotheses = hypotheses
                     yield part
 
+    def why_no_numbers(self) -> str:
+        """Where NaN may come from, and what to do."""
+        if self.engine is not None and self.engine.narrow_range:
+            return "they may be too large for float16; use --engine bfloat16 or float32"
+        return "its weights are broken; take an earlier checkpoint, or copy them anew"
+
     def details(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Details]:
         """Of each pair: how probable each token was, and what it attended to."""
         if isinstance(self.engine, FastEngine):

@@ -18,7 +18,7 @@ SOURCES = Path(__file__).parent / "native"
 COMPILERS = ("c++", "g++", "clang++")
 PATIENCE = 120  # seconds, of which a compiler needs four
 KEPT_UNUSED = 30 * 24 * 3600  # seconds that a build for other sources or processors is kept
-# The last but two joins a product and a sum into one instruction, which not all do unasked.
+# -ffp-contract joins a product and a sum into one instruction, which not all do unasked.
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC", "-pthread")
 
 
@@ -49,7 +49,7 @@ def native_library(cache: Path | None = None) -> ctypes.CDLL | NoLibrary:
 
 def _users_cache() -> Path:
     """Where XDG_CACHE_HOME says; a path that is not absolute counts as none."""
-    named = Path(os.path.expandvars("$XDG_CACHE_HOME"))
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (named if named.is_absolute() else Path("~/.cache")) / "allyouneed"
 
 
@@ -72,8 +72,9 @@ def _kept(cache: Path) -> ctypes.CDLL:
 def _forget_unused(cache: Path) -> None:
     """Whoever has loaded one keeps it, and whoever wants it again compiles it again."""
     for build in cache.glob("engine-*.so"):
-        if time.time() - build.stat().st_mtime > KEPT_UNUSED:
-            build.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another process has forgotten it already
+            if time.time() - build.stat().st_mtime > KEPT_UNUSED:
+                build.unlink()
 
 
 def _keep_others_out(folder: Path) -> None:

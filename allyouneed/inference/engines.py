@@ -12,6 +12,8 @@ from allyouneed.shortlist import Shortlist
 from allyouneed.weights import Weights
 
 if TYPE_CHECKING:  # torch takes a second to load, and the native engine does without
+    import torch
+
     from allyouneed.inference.gpu.engine import GpuEngine
     from allyouneed.model.transformer import Transformer
 
@@ -77,17 +79,18 @@ def gpu_engine(model: "Transformer", name: str) -> "GpuEngine | None":
     if name == "plain":
         return None
     _check_name(name, _ON_GPU, "GPU")
-    if why := _hindrance_on_gpu(model):
-        _leave_to_the_plain_model(name, "the engine for GPUs", why)
-        return None
     import torch
 
+    dtype: torch.dtype = getattr(torch, "float16" if name == "auto" else name)
+    if why := _hindrance_on_gpu(model, dtype):
+        _leave_to_the_plain_model(name, "the engine for GPUs", why)
+        return None
     from allyouneed.inference.gpu.engine import GpuEngine
 
-    return GpuEngine(model, getattr(torch, "float16" if name == "auto" else name))
+    return GpuEngine(model, dtype)
 
 
-def _hindrance_on_gpu(model: "Transformer") -> str | None:
+def _hindrance_on_gpu(model: "Transformer", dtype: "torch.dtype") -> str | None:
     """Why the engine cannot run this model; None if it can."""
     sizes = model.config.d_k, model.config.d_v
     if model.device.type != "cuda":
@@ -96,6 +99,13 @@ def _hindrance_on_gpu(model: "Transformer") -> str | None:
         return "it needs the package triton"
     if not all(size in _HEADS_ON_GPU for size in sizes):
         return f"it takes heads of {', '.join(map(str, _HEADS_ON_GPU))} columns, not {sizes}"
+    try:
+        from allyouneed.inference.gpu.trial import try_a_kernel
+
+        try_a_kernel(model.device, dtype)
+    except Exception as error:  # Triton, the compiler and the driver have all kinds of them
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        return f"Triton cannot run on {model.device} and says: {said}"
     return None
 
 

@@ -40,6 +40,7 @@ class FastEngine:
     """An `Engine`; one search at a time may use it, and holds `lock` meanwhile."""
 
     widest_beam = math.inf
+    narrow_range = False  # whether numbers beyond 65,504 are infinite to it
 
     def __init__(
         self,
@@ -57,6 +58,8 @@ class FastEngine:
         self.config = config
         self.eight_bits = eight_bits
         self._shortlist = shortlist
+        # By a weak reference, or the engine's memory would stay until cycles are looked for.
+        self.beams = HostBeams(weakref.proxy(self), shortlist)
         self._library = library
         widths = config.d_model, config.d_ff, config.n_heads, config.d_k, config.d_v
         depths = config.n_layers, config.decoder_layers
@@ -85,11 +88,9 @@ class FastEngine:
         bits = "int8" if self.eight_bits else "float32"
         return f"native {bits}" if self._shortlist is None else f"native {bits} with a shortlist"
 
-    @property
-    def beams(self) -> HostBeams:
-        return HostBeams(self, self._shortlist)
-
     def reserve(self, n_slots: int, n_beams: int, longest_source: int, longest_target: int) -> None:
+        most = self.config.max_length or math.inf
+        assert max(longest_source, longest_target) <= most, f"the model knows {most} positions"
         self._positions = self._learned_positions  # kept here, where the native engine reads them
         if self._positions is None:
             self._positions = _sinusoids(max(longest_source, longest_target), self.config.d_model)

@@ -37,12 +37,12 @@ def _read_together(
 ) -> dict[int, Details]:
     """Those of sources, each with the places of its targets, by these places."""
     n_beams = max(len(places) for _, places in groups)
-    longest_target = 1 + max(len(targets[place]) for _, places in groups for place in places)
+    steps = {place: _steps(engine, targets[place]) for _, places in groups for place in places}
+    longest_target = max(map(len, steps.values()))
     engine.reserve(
         len(groups), n_beams, 1 + max(len(source) for source, _ in groups), longest_target
     )
     engine.encode([source for source, _ in groups], range(len(groups)))
-    steps = {place: _steps(engine, targets[place]) for _, places in groups for place in places}
     rows = np.array(
         [
             (slot, beam, position, token, following, True)
@@ -62,7 +62,7 @@ def _read_together(
             end = first + len(steps[place])
             found[place] = Details(
                 tuple(log_probs[first:end].tolist()),
-                attention[first : first + len(targets[place]), : len(source) + 1],
+                attention[first:end, : len(source) + 1][: len(targets[place])],
             )
             first = end
     return found

@@ -52,10 +52,10 @@ def fast_search(
         len(strategy.first_slots(n_best)), strategy.length_penalty, n_best, limits.min_length
     )
     most = engine.config.max_length or math.inf
-    tasks = [
-        Task(source, prefix, int(min(most, max(limits.longest(len(source)), len(prefix) + 1))))
-        for source, prefix in zip(sources, prefixes, strict=True)
-    ]
+    tasks = []
+    for source, prefix in zip(sources, prefixes, strict=True):
+        longest = int(min(most, max(limits.longest(len(source)), len(prefix) + 1)))
+        tasks.append(Task(source, prefix[:longest], longest))
     order = sorted(range(len(tasks)), key=lambda place: len(sources[place]), reverse=True)
     n_tokens = batch_tokens * _PAPERS_BEAM // beam.size
     with engine.lock:

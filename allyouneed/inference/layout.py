@@ -49,7 +49,8 @@ def check_names(config: ModelConfig, weights: Weights) -> None:
         expected.add("positions.weight")
     if different := sorted(expected ^ set(weights.names)):
         raise CheckpointError(
-            f"weights and settings disagree: {', '.join(different[:3])} in only one of them"
+            f"weights and settings disagree: {', '.join(different[:3])} in only one of them; copy "
+            "both anew from one model"
         )
 
 

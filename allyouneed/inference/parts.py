@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from allyouneed.inference.hypotheses import Hypothesis, penalty
 from allyouneed.inference.strategies import BeamSearch, Strategy
@@ -18,12 +18,18 @@ class Part:
     text: int
     ids: list[int]
     prefix: list[int]
+    capitals: bool  # of the translation's text, not of its tokens
     hypotheses: list[Hypothesis] = field(default_factory=list)
     alignment: Alignment = field(default_factory=list)
 
     def n_texts(self, tokenizer: Tokenizer) -> int:
         """How many different ones the hypotheses spell."""
-        return len({_text(hypothesis, tokenizer) for hypothesis in self.hypotheses})
+        return len({self.spelled(hypothesis, tokenizer) for hypothesis in self.hypotheses})
+
+    def spelled(self, hypothesis: Hypothesis, tokenizer: Tokenizer) -> str:
+        """Normalised, since pieces for bytes can spell line ends and control characters."""
+        text = normalize(tokenizer.decode(hypothesis.ids))
+        return text.upper() if self.capitals else text
 
     def add(self, others: Sequence[Hypothesis]) -> None:
         """What a wider beam found, but for better ones than the best, which stays the best.
@@ -45,22 +51,17 @@ def joined(
     n_best: int,
     alignments: bool,
     attend: Attend,
-    *,
-    capitals: bool,
 ) -> Translation:
-    """What the parts of a text say of it together; `capitals` are for its text, not its tokens."""
+    """What the parts of a text say of it together.
+
+    The best of each part together are the best, and what the alignment is of, however many others
+    are asked for and whatever their score as one text.
+    """
     ranks = max((len(part.hypotheses) for part in parts), default=1)
-    candidates = [
-        _candidate(
-            [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts],
-            tokenizer,
-            strategy.length_penalty,
-        )
-        for rank in range(ranks)
-    ]
-    if capitals:
-        candidates = [replace(it, text=it.text.upper()) for it in candidates]
-    candidates.sort(key=_rank, reverse=True)
+    best, *others = (
+        _candidate(parts, rank, tokenizer, strategy.length_penalty) for rank in range(ranks)
+    )
+    candidates = [best, *sorted(others, key=_rank, reverse=True)]
     if isinstance(strategy, BeamSearch):
         candidates = _different(candidates)
     source_ids = [id_ for part in parts for id_ in part.ids]
@@ -73,23 +74,22 @@ def joined(
     )
 
 
-def _candidate(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer, alpha: float) -> Candidate:
-    """The parts of one text together, scored as if they had been one."""
+def _candidate(parts: Sequence[Part], rank: int, tokenizer: Tokenizer, alpha: float) -> Candidate:
+    """One hypothesis of each part of a text together, scored as if they had been one.
+
+    It is the one of that rank, or the last.
+    """
+    hypotheses = [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts]
     ids = [id_ for hypothesis in hypotheses for id_ in hypothesis.ids]
     log_probability = math.fsum(hypothesis.log_probability for hypothesis in hypotheses)
     length = sum(hypothesis.length for hypothesis in hypotheses)
     return Candidate(
-        " ".join(_text(hypothesis, tokenizer) for hypothesis in hypotheses),
+        " ".join(part.spelled(it, tokenizer) for part, it in zip(parts, hypotheses, strict=True)),
         tuple(tokenizer.pieces(ids)),
         log_probability / penalty(float(length), alpha),
         log_probability,
         all(hypothesis.finished for hypothesis in hypotheses),
     )
-
-
-def _text(hypothesis: Hypothesis, tokenizer: Tokenizer) -> str:
-    """Normalised, since pieces that stand for bytes can spell line ends and control characters."""
-    return normalize(tokenizer.decode(hypothesis.ids))
 
 
 def _rank(it: Hypothesis | Candidate) -> tuple[bool, float]:

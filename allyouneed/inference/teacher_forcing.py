@@ -8,14 +8,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from allyouneed.inference.engine import Ids
 from allyouneed.inference.translations import Details
 from allyouneed.model.attention import MultiHeadAttention, watching
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import Rows, one_sentence_a_row
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 from allyouneed.visualization.attention import Weights, aligning_layer
-
-Ids = Sequence[int]
 
 
 @torch.inference_mode()
@@ -28,7 +27,7 @@ def token_log_probs(
     """
     src, tgt = rows_of(model, sources, [_read_by_decoder(model, target) for target in targets])
     ends = [[*target, END][: model.max_length] for target in targets]
-    _, following = rows_of(model, sources, ends)
+    following = one_sentence_a_row(ends, PAD).to(model.device)
     log_probs = model(src, tgt).float().log_softmax(-1)  # (B, T, V)
     chosen = log_probs.gather(-1, following.ids.unsqueeze(-1)).squeeze(-1).tolist()
     return [row[: len(its)] for row, its in zip(chosen, ends, strict=True)]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from allyouneed.checkpoint import LoadedModel
 from allyouneed.inference import BeamSearch, Limits, search
-from allyouneed.interop.formats import ExportedModel, Ids
+from allyouneed.inference.engine import Ids
+from allyouneed.interop.formats import ExportedModel
 
 _BATCH = 32
 

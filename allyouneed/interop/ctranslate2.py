@@ -12,7 +12,8 @@ from torch import nn
 
 from allyouneed.checkpoint import TOKENIZER, LoadedModel
 from allyouneed.errors import ConfigError
-from allyouneed.interop.formats import Ids, check_heads, require, table_size
+from allyouneed.inference.engine import Ids
+from allyouneed.interop.formats import check_heads, require, table_size
 from allyouneed.interop.sentencepiece_model import pieces, standalone
 from allyouneed.model.attention import MultiHeadAttention
 from allyouneed.model.layers import AddNorm, DecoderLayer, EncoderLayer

@@ -11,8 +11,7 @@ import torch
 
 from allyouneed.checkpoint import LoadedModel, Manifest, new_model_folder
 from allyouneed.errors import CheckpointError, ConfigError, MissingExtraError
-
-Ids = Sequence[int]
+from allyouneed.inference.engine import Ids
 
 
 class ExportedModel(Protocol):

@@ -18,7 +18,8 @@ from torch import Tensor
 from allyouneed.checkpoint import LoadedModel, Manifest, write_json
 from allyouneed.config import ModelConfig
 from allyouneed.errors import CheckpointError
-from allyouneed.interop.formats import Ids, check_heads, longest_output, require, table_size
+from allyouneed.inference.engine import Ids
+from allyouneed.interop.formats import check_heads, longest_output, require, table_size
 from allyouneed.interop.sentencepiece_model import pieces, standalone
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 

@@ -22,7 +22,8 @@ from torch.export import Dim
 
 from allyouneed.checkpoint import TOKENIZER, LoadedModel
 from allyouneed.errors import ConfigError
-from allyouneed.interop.formats import Ids, require
+from allyouneed.inference.engine import Ids
+from allyouneed.interop.formats import require
 from allyouneed.interop.sentencepiece_model import standalone
 from allyouneed.model.attention import KeysValues
 from allyouneed.model.transformer import DecoderState, Transformer

@@ -36,7 +36,8 @@ class Normalised(NamedTuple):
 def _add_norm(
     x, sublayer, sublayer_bias, weight, bias, y, normalised, inverse_deviation,
     seed, dropout, epsilon, n_rows,
-    HAS_BIAS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    HAS_BIAS: tl.constexpr, SAVED: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
@@ -52,8 +53,9 @@ def _add_norm(
     variance = tl.sum(centred * centred, axis=1, keep_dims=True) / WIDTH
     scale = 1 / tl.sqrt(variance + epsilon)
     unit = centred * scale
-    tl.store(normalised + place, unit, inside)
-    tl.store(inverse_deviation + row, scale, row < n_rows)
+    if SAVED:
+        tl.store(normalised + place, unit, inside)
+        tl.store(inverse_deviation + row, scale, row < n_rows)
     gain = tl.load(weight + column, column < WIDTH, 0.0)
     tl.store(y + place, unit * gain + tl.load(bias + column, column < WIDTH, 0.0), inside)
 
@@ -102,17 +104,26 @@ def _tile(width: int) -> dict[str, int]:
 
 def add_norm(
     x: Tensor, sublayer: Tensor, sublayer_bias: Tensor | None, norm: Norm,
-    seed: Tensor, dropout: float,
-) -> tuple[Tensor, Normalised]:  # fmt: skip
+    seed: Tensor, dropout: float, saved: Normalised | None = None,
+) -> Tensor:  # fmt: skip
+    """Fills `saved` where there is a way back."""
     n, width = x.shape
     y, tile = torch.empty_like(x), _tile(width)
-    saved = Normalised(torch.empty_like(x), x.new_empty(n, dtype=torch.float32))
     _add_norm[(triton.cdiv(n, tile["ROWS"]),)](
         x, sublayer, x if sublayer_bias is None else sublayer_bias, norm.weight, norm.bias, y,
-        *saved, seed, dropout, norm.epsilon, n,
-        HAS_BIAS=sublayer_bias is not None, **tile,
+        *(saved or (y, y)), seed, dropout, norm.epsilon, n,
+        HAS_BIAS=sublayer_bias is not None, SAVED=saved is not None, **tile,
     )  # fmt: skip
-    return y, saved
+    return y
+
+
+def add_norm_forward(
+    x: Tensor, sublayer: Tensor, sublayer_bias: Tensor | None, norm: Norm,
+    seed: Tensor, dropout: float,
+) -> tuple[Tensor, Normalised]:  # fmt: skip
+    """`add_norm`, and what `add_norm_backward` needs of it."""
+    saved = Normalised(torch.empty_like(x), x.new_empty(len(x), dtype=torch.float32))
+    return add_norm(x, sublayer, sublayer_bias, norm, seed, dropout, saved), saved
 
 
 def add_norm_backward(

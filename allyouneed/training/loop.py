@@ -124,7 +124,11 @@ class Trainer:
                 step=self.progress.step,
                 steps=run.training.steps,
                 warmup_steps=run.training.warmup_steps,
-                peak_rate=rate(run.training.warmup_steps, run.model.d_model, run.training),
+                peak_rate=rate(
+                    min(run.training.warmup_steps, run.training.steps),
+                    run.model.d_model,
+                    run.training,
+                ),
                 n_parameters=sum(parameter.numel() for parameter in self.model.parameters()),
                 n_pairs=sum(corpus.n_pairs for corpus in data.description.corpora),
                 device=str(device),

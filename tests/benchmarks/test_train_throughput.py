@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from allyouneed.config import RunConfig
+import pytest
+from training_peers import Marian, TorchTransformer
+
+from allyouneed.config import ModelConfig, RunConfig
 from allyouneed.data.prepare import prepare
 from allyouneed.run_file import save_run
 
@@ -32,20 +35,51 @@ def test_ours_and_a_peer_are_reported(tmp_path: Path) -> None:
     assert "× fastest peer" in done.stdout
 
 
-def test_a_peer_learns_from_a_prepared_run(tmp_path: Path, toy_run: RunConfig) -> None:
-    save_run(toy_run, tmp_path / "run.yaml")
-    prepare(toy_run, Path(toy_run.folder) / "data")
-    corpus = toy_run.data.corpora[0]
-    files = ["--source", str(corpus.source), "--reference", str(corpus.target)]
+@pytest.mark.parametrize("n_decoder_layers", [None, 1])
+def test_peers_have_as_many_layers_as_ours(n_decoder_layers: int | None) -> None:
+    pytest.importorskip("transformers")
+    config = ModelConfig(
+        vocab_size=10, n_layers=3, n_decoder_layers=n_decoder_layers, d_model=8, d_ff=8, n_heads=2
+    )
 
-    subprocess.run(
+    marian, transformer = Marian(config).marian.model, TorchTransformer(config).transformer
+
+    for encoder, decoder in (
+        (marian.encoder, marian.decoder),
+        (transformer.encoder, transformer.decoder),
+    ):
+        assert (len(encoder.layers), len(decoder.layers)) == (3, config.decoder_layers)
+
+
+def train_peer(folder: Path, run: RunConfig, *options: str) -> subprocess.CompletedProcess[str]:
+    save_run(run, folder / "run.yaml")
+    corpus = run.data.corpora[0]
+    return subprocess.run(
         [sys.executable, str(SCRIPT.with_name("train_peer.py")), "run.yaml", "--eager",
-         *files, "--minutes", "0.03", "--output", "log.jsonl"],
-        check=True, cwd=tmp_path, capture_output=True, text=True,
+         "--source", str(corpus.source), "--reference", str(corpus.target),
+         "--output", "log.jsonl", *options],
+        check=False, cwd=folder, capture_output=True, text=True,
     )  # fmt: skip
 
+
+def test_a_peer_learns_from_a_prepared_run(tmp_path: Path, toy_run: RunConfig) -> None:
+    prepare(toy_run, Path(toy_run.folder) / "data")
+
+    # Far more time than it takes: how far the peer gets must not depend on the machine.
+    done = train_peer(tmp_path, toy_run, "--minutes", "60", "--steps", "30")
+
+    assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-    assert events[-1]["event"] == "validation"
+    assert (events[-1]["event"], events[-1]["step"]) == ("validation", 30)
     assert events[-1]["bleu"] >= 0
     losses = [event["loss"] for event in events if event["event"] == "step"]
     assert losses[-1] < losses[0]
+
+
+def test_a_peer_whose_data_is_missing_is_refused(tmp_path: Path, toy_run: RunConfig) -> None:
+    done = train_peer(tmp_path, toy_run, "--minutes", "1")
+
+    assert done.returncode == 2
+    assert "no tokenizer to read here" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "log.jsonl").exists()

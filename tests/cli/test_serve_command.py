@@ -102,7 +102,7 @@ def test_threads_are_those_of_the_engine(model: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)
     monkeypatch.setattr("torch.set_num_threads", loaded.append)
     monkeypatch.setattr(server, "create_app", lambda load, *_: load())
-    monkeypatch.setattr(Translator, "load", lambda *_, threads: loaded.append(threads))
+    monkeypatch.setattr(Translator, "load", lambda *_, threads, **__: loaded.append(threads))
 
     server.serve({"a": model}, Settings(), host="127.0.0.1", port=0, n_threads=3)
 

@@ -1,6 +1,9 @@
 """`allyouneed shortlist`: learned from a text or its prepared ids, kept in the model folder."""
 
 import dataclasses
+import errno
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from allyouneed.cli.shortlist import shortlist
 from allyouneed.cli.translate import translate
 from allyouneed.config import CorpusConfig, RunConfig
 from allyouneed.data.prepare import prepare
-from allyouneed.errors import CheckpointError, DataError
+from allyouneed.errors import CheckpointError, ConfigError, DataError
 from allyouneed.manifest import SHORTLIST, load_shortlist
 from allyouneed.model import Transformer
 from allyouneed.text.tokenizer import Tokenizer
@@ -60,6 +63,43 @@ def test_words_are_given_what_they_become(model: Path, toy_text: CorpusConfig) -
         assert {*tokenizer.encode(word.upper())} <= listed(model, word)
     assert "pieces always" in shown
     assert load_manifest(model).shortlist is False
+
+
+@pytest.mark.parametrize(
+    ("number", "mend"),
+    [
+        (errno.EACCES, "Permission denied; copy the model folder to a place of your own"),
+        (errno.EROFS, "Read-only file system; copy the model folder to a place of your own"),
+        (errno.ENOSPC, "No space left on device; make room there"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_learned(
+    model: Path, toy_text: CorpusConfig, monkeypatch: pytest.MonkeyPatch, number: int, mend: str
+) -> None:
+    def refuses(**_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuses)
+    monkeypatch.setattr(
+        "allyouneed.data.lexicon.learn_shortlist", lambda *_: pytest.fail("it was learned")
+    )
+
+    with pytest.raises(CheckpointError, match=f"cannot be written: {mend}"):
+        run(model, *files(toy_text))
+
+
+def test_a_folder_that_becomes_full_is_left_as_it_was(
+    model: Path, toy_text: CorpusConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("allyouneed.shortlist.Shortlist.save", refuses)
+
+    with pytest.raises(CheckpointError, match="No space left on device; make room there"):
+        run(model, *files(toy_text))
+    assert not (model / SHORTLIST).exists()
+    assert load_manifest(model).shortlist is None
 
 
 def test_prepared_ids_give_the_list_that_their_text_gives(
@@ -118,3 +158,12 @@ def test_bad_input_changes_nothing(model: Path, toy_text: CorpusConfig, tmp_path
 
     assert (model / "config.json").read_bytes() == before
     assert not (model / SHORTLIST).exists()
+
+
+def test_shipped_models_are_not_changed(toy_text: CorpusConfig) -> None:
+    with pytest.raises(ConfigError, match="en-de belongs to the package; copy it first"):
+        run("en-de", *files(toy_text))
+
+
+def test_few_pairs_are_warned_of(model: Path, toy_text: CorpusConfig) -> None:
+    assert "200 pairs are few to learn from" in run(model, *files(toy_text)).stderr

@@ -20,7 +20,7 @@ from allyouneed.checkpoint import save_model
 from allyouneed.cli.live_input import windows_of_lines
 from allyouneed.cli.translate import threads_from_environment, translate
 from allyouneed.errors import ConfigError, DataError
-from allyouneed.translator import Translator
+from allyouneed.translator import Translation, Translator
 
 COMMAND = [sys.executable, "-c", "from allyouneed.cli.main import main; main()", "translate"]
 
@@ -49,6 +49,23 @@ def run(*arguments: str, stdin: bytes = b"") -> Result:
 @pytest.mark.usefixtures("copying")
 def test_arguments_are_translated_one_a_line() -> None:
     assert run("one two", "", "three").stdout == "one two\n\nthree\n"
+
+
+@pytest.mark.usefixtures("copying")
+def test_several_sentences_of_an_argument_are_translated_apart(
+    copying: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    translate_texts = copying.translate
+
+    def remember(texts: list[str], **options: Any) -> list[Translation]:
+        asked.extend(texts)
+        return translate_texts(texts, **options)
+
+    monkeypatch.setattr(copying, "translate", remember)
+
+    assert run("One two. Three four.\n\nFive.").stdout == "One two. Three four.\n\nFive.\n"
+    assert asked == ["One two.", "Three four.", "Five."]
 
 
 @pytest.mark.usefixtures("copying")

@@ -20,6 +20,7 @@ from allyouneed.inference.engine import Ids
 from allyouneed.inference.fast_reading import fast_details
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.inference.teacher_forcing import details
+from allyouneed.inference.translations import Details
 
 pytestmark = needs_compiler
 
@@ -33,6 +34,14 @@ def pairs(vocab_size: int) -> tuple[list[Ids], list[Ids]]:
     return [texts[number // 3] for number in range(30)], [*texts[1:], []]
 
 
+def assert_alike(found: list[Details], expected: list[Details]) -> None:
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.token_log_probabilities == pytest.approx(
+            theirs.token_log_probabilities, abs=1e-4
+        )
+        np.testing.assert_allclose(ours.attention, theirs.attention, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "config",
     [CONFIG, WORTH_SHARING, ONE_LAYER, LEARNED],
@@ -44,24 +53,7 @@ def test_it_is_what_the_plain_model_makes_of_them(config: ModelConfig) -> None:
 
     found = fast_details(engine_of(model), texts, translations)
 
-    for ours, theirs in zip(found, details(model, texts, translations), strict=True):
-        assert ours.token_log_probabilities == pytest.approx(
-            theirs.token_log_probabilities, abs=1e-4
-        )
-        np.testing.assert_allclose(ours.attention, theirs.attention, atol=1e-5)
-
-
-def test_a_shortlist_limits_what_is_searched_and_not_what_is_read() -> None:
-    model = random_model()
-    texts, translations = pairs(CONFIG.vocab_size)
-    short = engine_of(model, shortlist=random_shortlist(CONFIG.vocab_size, 5, 3))
-
-    found = fast_details(short, texts, translations)
-
-    expected = fast_details(engine_of(model), texts, translations)
-    assert [it.token_log_probabilities for it in found] == [
-        it.token_log_probabilities for it in expected
-    ]
+    assert_alike(found, details(model, texts, translations))
 
 
 def test_eight_bits_find_the_probability_of_their_own_search() -> None:
@@ -79,18 +71,32 @@ def test_eight_bits_find_the_probability_of_their_own_search() -> None:
         )
 
 
+def test_a_shortlist_limits_what_is_searched_and_not_what_is_read() -> None:
+    model = random_model()
+    engine = engine_of(model, shortlist=random_shortlist(CONFIG.vocab_size, n_always=9, most=3))
+    texts, translations = pairs(CONFIG.vocab_size)
+    list(fast_search(engine, texts[::-1], BeamSearch(3), Limits(10), 1, [()] * 30, 500))
+
+    found = fast_details(engine, texts, translations)
+
+    assert_alike(found, details(model, texts, translations))
+
+
 def test_what_was_cut_at_the_last_position_has_no_end_mark() -> None:
     model = random_model(dataclasses.replace(LEARNED, max_positions=12))
-    texts, cut = [[5, 6, 7], [8, 9]], [sources(1, 40)[0][:12], [10] * 12]
+    texts, cut = [[5, 6, 7], [8, 9]], [sources(1, 40)[0][:12], [10] * 14]
 
     found = fast_details(engine_of(model), texts, cut)
 
-    for ours, theirs in zip(found, details(model, texts, cut), strict=True):
-        assert len(ours.token_log_probabilities) == len(ours.attention) == 12
-        assert ours.token_log_probabilities == pytest.approx(
-            theirs.token_log_probabilities, abs=1e-4
-        )
-        np.testing.assert_allclose(ours.attention, theirs.attention, atol=1e-5)
+    assert_alike(found, details(model, texts, cut))
+    assert {(len(it.token_log_probabilities), len(it.attention)) for it in found} == {(12, 12)}
+
+
+def test_more_positions_than_the_model_knows_are_not_read() -> None:
+    engine = engine_of(random_model(dataclasses.replace(LEARNED, max_positions=12)))
+
+    with pytest.raises(AssertionError, match="knows 12 positions"):
+        fast_details(engine, [[5] * 12], [[6]])
 
 
 def test_a_search_after_it_is_as_before() -> None:

@@ -13,7 +13,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from allyouneed.inference.gpu import attention, choosing, embedding
+from allyouneed.inference.gpu import attention, choosing, embedding, trial
+from allyouneed.kernels import add_norm
 
 HALF, FLOAT, INT, LONG = "*fp16", "*fp32", "*i32", "*i64"
 HEADS = {"BEAMS": 4, "HEADS": 8, "D_K": 64, "D_V": 64}
@@ -30,6 +31,9 @@ KERNELS = [
       "BLOCK": 64, "END": 3}),
     (embedding._embed_last, [INT] * 3 + [HALF, FLOAT, HALF, "fp32"],
      {"BEAMS": 4, "WIDTH": 512, "BLOCK": 512}),
+    (add_norm._add_norm, [HALF] * 2 + [FLOAT] * 3 + [HALF] * 3 + [LONG, "fp32", "fp32", "i32"],
+     {"HAS_BIAS": True, "SAVED": False, "WIDTH": 512, "BLOCK": 512, "ROWS": 4}),
+    (trial._multiply, [HALF, FLOAT], {"SIZE": 16}),
 ]
 for kernel, types, constants in KERNELS:
     kinds = types + ["constexpr"] * len(constants)

@@ -16,6 +16,7 @@ from allyouneed.inference.gpu.attention import attend_to_memory, attend_to_own
 from allyouneed.inference.gpu.choosing import best_of_chunks, extend
 from allyouneed.inference.gpu.embedding import embed_last
 from allyouneed.inference.gpu.room import Room, RoomSize
+from allyouneed.inference.gpu.trial import try_a_kernel
 from allyouneed.kernels.attention import Heads
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 
@@ -173,3 +174,7 @@ def test_of_equals_the_first_is_taken(device: torch.device) -> None:
 
     assert answer[0, 0].tolist() == [10, 170, 260]
     assert answer[0, 1].tolist() == [0, 0, 0]
+
+
+def test_a_kernel_can_be_tried(device: torch.device) -> None:
+    try_a_kernel(device, torch.float16)

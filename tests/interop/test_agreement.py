@@ -6,8 +6,8 @@ from tiny_translator import tiny_translator
 
 from allyouneed.checkpoint import LoadedModel
 from allyouneed.inference import BeamSearch, Limits, search
+from allyouneed.inference.engine import Ids
 from allyouneed.interop import compare
-from allyouneed.interop.formats import Ids
 
 TRANSLATOR = tiny_translator()
 MODEL = LoadedModel(TRANSLATOR.model, TRANSLATOR.tokenizer, TRANSLATOR.manifest)

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 pytest.importorskip("triton", reason="Triton is not made for this system")
 
 from allyouneed.data.batches import IGNORE
-from allyouneed.kernels.add_norm import Norm, add_norm, add_norm_backward
+from allyouneed.kernels.add_norm import Norm, add_norm, add_norm_backward, add_norm_forward
 from allyouneed.kernels.attention import Heads, Projected, attend, attend_backward_
 from allyouneed.kernels.embedding import embed, embed_backward_
 from allyouneed.rows import PADDING, Rows, visible, visible_so_far
@@ -51,7 +51,7 @@ def test_add_norm(dtype: torch.dtype, width: int, has_bias: bool, device: torch.
     weight, bias, sublayer_bias = (torch.randn(width, device=device) for _ in range(3))
     norm, seed = Norm(weight, bias, 1e-5), seed_on(device)
 
-    y, saved = add_norm(x, sublayer, sublayer_bias if has_bias else None, norm, seed, 0.0)
+    y, saved = add_norm_forward(x, sublayer, sublayer_bias if has_bias else None, norm, seed, 0.0)
     dx, d_sublayer, sums = add_norm_backward(dy, saved, norm, seed, 0.0, has_bias)
 
     leaves = [t.float().requires_grad_() for t in (x, sublayer, weight, bias, sublayer_bias)]
@@ -59,6 +59,8 @@ def test_add_norm(dtype: torch.dtype, width: int, has_bias: bool, device: torch.
     expected = F.layer_norm(leaves[0] + change, (width,), leaves[2], leaves[3], 1e-5)
     gradients = torch.autograd.grad(expected, leaves, dy.float(), allow_unused=True)
     assert_near(y, expected.detach(), dtype)
+    alone = add_norm(x, sublayer, sublayer_bias if has_bias else None, norm, seed, 0.0)
+    assert torch.equal(alone, y)
     found = [dx, d_sublayer, *sums.sum(0)]
     for ours, theirs in zip(found, gradients, strict=False):
         assert theirs is not None
@@ -189,7 +191,7 @@ def kept_by_add_norm(seed: int, device: torch.device, dropout: float = 0.1) -> T
     dy = torch.randn(512, 64, device=device)
     norm = Norm(torch.ones(64, device=device), torch.zeros(64, device=device), 1e-5)
     x = torch.zeros_like(dy)
-    _, saved = add_norm(x, torch.randn_like(dy), None, norm, seed_on(device, seed), dropout)
+    _, saved = add_norm_forward(x, torch.randn_like(dy), None, norm, seed_on(device, seed), dropout)
     _, d_sublayer, _ = add_norm_backward(dy, saved, norm, seed_on(device, seed), dropout, False)
     return d_sublayer != 0
 
@@ -216,7 +218,7 @@ def test_dropout_scales_what_it_keeps(device: torch.device) -> None:
     x = torch.zeros_like(sublayer)
     seed = seed_on(device)
 
-    y, saved = add_norm(x, sublayer, None, norm, seed, 0.5)
+    y, saved = add_norm_forward(x, sublayer, None, norm, seed, 0.5)
     _, d_sublayer, _ = add_norm_backward(torch.randn_like(y), saved, norm, seed, 0.5, False)
 
     kept = d_sublayer != 0

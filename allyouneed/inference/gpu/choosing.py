@@ -14,10 +14,10 @@ import triton.language as tl
 from torch import Tensor
 
 from allyouneed.inference.gpu.room import Room
+from allyouneed.kernels.attention import NEVER
 from allyouneed.text.tokenizer import BEGIN, END, PAD
 
 COLUMNS = 2048  # a chunk
-NEVER = tl.constexpr(-1e30)
 NOTHING = tl.constexpr(-(2**63))  # the key of no token
 LOWEST_31_BITS = tl.constexpr(0x7FFFFFFF)
 

@@ -3,21 +3,21 @@
 Shapes: A slots that advance, K beams a slot.
 """
 
-import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from allyouneed.device import as_current
 from allyouneed.inference.beams import NONE, Beam, Picks, Task, longest_of
 from allyouneed.inference.gpu.model import GpuModel
-from allyouneed.inference.gpu.room import Room, RoomSize
-from allyouneed.kernels.graphs import Graphed
+from allyouneed.inference.gpu.room import RoomSize
+from allyouneed.inference.gpu.workspace import Workspace
 from allyouneed.model.transformer import Transformer
 from allyouneed.rows import PADDING, Rows
 from allyouneed.text.tokenizer import BEGIN, END, PAD
@@ -26,7 +26,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _MOST_ROWS = 2048  # hypotheses at once: more would be hardly faster
-_SHARE_OF_MEMORY = 0.5  # the most that a search takes of the device's
+_SHARE_OF_MEMORY = 0.5  # of what is free: the rest is for encoding and for others
 _ENCODED_AT_ONCE = 16_384  # tokens, with padding
 _WIDTHS = 16  # a batch is so many tokens wide, or twice, …: few kernels to compile
 
@@ -36,20 +36,14 @@ def _on_its_device(method: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @functools.wraps(method)
     def there(*arguments: _P.args, **named: _P.kwargs) -> _R:
-        device = cast(GpuEngine, arguments[0]).device
-        current = torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
-        with current, torch.no_grad():
+        with as_current(cast(GpuEngine, arguments[0]).device), torch.no_grad():
             return method(*arguments, **named)
 
     return there
 
 
 class GpuEngine:
-    """`Beams`, with all that they need on the device; a search holds `lock` meanwhile.
-
-    A step is recorded as a graph, once for each number of slots out of 1, 2, 4, …; where it is
-    computed by Triton's interpreter, on a CPU, there are no graphs.
-    """
+    """`Beams`, with all that they need on the device; a search holds `lock` meanwhile."""
 
     ahead = 1
     refill_share = 1 / 8
@@ -59,13 +53,18 @@ class GpuEngine:
         self.lock = threading.Lock()
         self.config = model.config
         self.device = model.device
+        self.narrow_range = dtype == torch.float16
         self._model = GpuModel(model, dtype)
-        self._room: Room | None = None
-        self._tickets = (_Ticket(), _Ticket())  # one for the host while the other is under way
+        self._workspaces: dict[int, Workspace] = {}  # by the width of their beams
 
     @property
     def name(self) -> str:
         return f"GPU {self._model.dtype}".replace("torch.", "")
+
+    @property
+    def _workspace(self) -> Workspace:
+        """That of the search under way; nothing else refers to it, so that it can be given up."""
+        return self._workspaces[self._n_beams]
 
     @property
     def beams(self) -> "GpuEngine":
@@ -74,20 +73,20 @@ class GpuEngine:
     def most_slots(self, n_beams: int, longest_source: int, longest_target: int) -> int:
         most = max(1, _MOST_ROWS // n_beams)
         one = RoomSize.at_least(1, n_beams, longest_source, longest_target)
-        fitting = self._memory() // one.bytes(self.config, self._model.dtype)
+        fitting = self._memory() // self._bytes(one)
         return min(most, 1 << max(1, fitting).bit_length() - 1)
 
     @_on_its_device
     def reserve(self, n_slots: int, beam: Beam, tasks: Sequence[Task]) -> None:
         size = RoomSize.at_least(n_slots, beam.size, *longest_of(tasks))
-        if self._room is None or not self._room.size.holds(size):
+        if not any(workspace.room.size.holds(size) for workspace in self._workspaces.values()):
             self._make_room(size)
-        assert self._room is not None
-        self._room.min_length.fill_(beam.min_length)
+        self._n_beams = beam.size
+        self._workspace.room.min_length.fill_(beam.min_length)
 
     @_on_its_device
     def begin(self, tasks: Sequence[Task], slots: Sequence[int]) -> None:
-        room = self._the_room()
+        room = self._workspace.room
         for part in chunks([len(task.source) + 1 for task in tasks]):
             self._encode(tasks[part], slots[part])
         places = self._sent(np.array(slots, dtype=np.int64))
@@ -103,42 +102,34 @@ class GpuEngine:
 
     @_on_its_device
     def advance(self, slots: NDArray[np.int64]) -> Callable[[], Picks]:
-        room = self._the_room()
-        ticket, _ = self._tickets = self._tickets[::-1]
+        room, ticket = self._workspace.room, self._workspace.next_ticket()
         n_slots = 1 << (len(slots) - 1).bit_length()
-        ticket.wait()
         ticket.slots[: len(slots)] = torch.from_numpy(slots)
         ticket.slots[len(slots) : n_slots] = room.spare
         room.slots[:n_slots].copy_(ticket.slots[:n_slots], non_blocking=True)
-        (answer,) = self._steps[n_slots]()
+        (answer,) = self._workspace.steps[n_slots]()
         ticket.answer[:n_slots].copy_(answer, non_blocking=True)
         ticket.sign(self.device)
         return lambda: ticket.picks(len(slots))
 
     def _make_room(self, size: RoomSize) -> None:
-        """Instead of the one that there is, for what that was for as well if the memory allows."""
-        if self._room is not None and self._room.size.n_beams == size.n_beams:
-            both = size.joined(self._room.size)
-            size = both if both.bytes(self.config, self._model.dtype) <= self._memory() else size
+        """Also for what the room of this width was for, and beside the others, if they all fit."""
+        memory = self._memory()
+        if size.n_beams in self._workspaces:
+            both = size.joined(self._workspaces[size.n_beams].room.size)
+            size = both if self._bytes(both) <= memory else size
         on_gpu = self.device.type == "cuda"
         if on_gpu:
             torch.cuda.synchronize(self.device)  # a step may still be under way
-        self._room, self._steps = None, {}
-        room = self._room = Room(size, self.config, self._model.dtype, self.device)
-        table = self._position_table = self._model.position_table(max(size.source, size.target))
-        for ticket in self._tickets:
-            ticket.make_room(size, pinned=on_gpu)
-        pool = torch.cuda.graph_pool_handle() if on_gpu else None
-        for n_slots in (1 << power for power in range(size.n_slots.bit_length())):
-            slots = room.slots[:n_slots]
-
-            def step(slots: Tensor = slots) -> tuple[Tensor]:
-                return (self._model.step(room, slots, table),)
-
-            self._steps[n_slots] = Graphed(step, pool) if on_gpu else step
+        self._workspaces.pop(size.n_beams, None)
+        if self._bytes(size) + self._bytes_in_use() > memory:
+            self._workspaces.clear()
+        if on_gpu:
+            torch.cuda.empty_cache()  # what was given up is free for everybody
+        self._workspaces[size.n_beams] = Workspace(size, self._model)
 
     def _encode(self, tasks: Sequence[Task], slots: Sequence[int]) -> None:
-        room = self._the_room()
+        room = self._workspace.room
         lengths = np.array([len(task.source) + 1 for task in tasks], dtype=np.int32)
         width = -(-int(lengths.max()) // _WIDTHS) * _WIDTHS
         position = np.tile(np.arange(width), (len(tasks), 1))
@@ -147,14 +138,10 @@ class GpuEngine:
         ids[is_token] = [id_ for task in tasks for id_ in (*task.source, END)]
         sentence = np.where(is_token, 0, PADDING)
         src = Rows(*map(self._sent, (ids, sentence, position)))
-        read = self._model.read(src, self._position_table).view(len(tasks), width, -1)
+        read = self._model.read(src, self._workspace.position_table).view(len(tasks), width, -1)
         places = self._sent(np.array(slots, dtype=np.int64))
         room.memory[:, :width].index_copy_(0, places, read)
         room.n_source.index_copy_(0, places, self._sent(lengths))
-
-    def _the_room(self) -> Room:
-        assert self._room is not None, "`reserve` first"
-        return self._room
 
     def _sent(self, array: NDArray[np.generic]) -> Tensor:
         """To the device, without waiting for it."""
@@ -164,37 +151,17 @@ class GpuEngine:
         return tensor.pin_memory().to(self.device, non_blocking=True)
 
     def _memory(self) -> int:
-        """Bytes that a search may take."""
+        """Bytes that searches may take: a share of what nobody else has."""
         if self.device.type == "cpu":
             return 2**30
-        total = torch.cuda.get_device_properties(self.device).total_memory
-        return int(_SHARE_OF_MEMORY * total)
+        free, _ = torch.cuda.mem_get_info(self.device)
+        return int(_SHARE_OF_MEMORY * (free + self._bytes_in_use()))
 
+    def _bytes_in_use(self) -> int:
+        return sum(self._bytes(workspace.room.size) for workspace in self._workspaces.values())
 
-class _Ticket:
-    """What the host says and hears of a step; in pinned memory, so that copies wait for nobody."""
-
-    def __init__(self) -> None:
-        self._done: torch.cuda.Event | None = None
-
-    def make_room(self, size: RoomSize, pinned: bool) -> None:
-        kind: dict[str, Any] = {"dtype": torch.int32, "pin_memory": pinned}
-        self.slots = torch.empty(size.n_slots, **kind)
-        self.answer = torch.empty(size.n_slots, 3, size.n_beams, **kind)
-
-    def sign(self, device: torch.device) -> None:
-        if device.type == "cuda":
-            self._done = torch.cuda.Event()
-            self._done.record(torch.cuda.current_stream(device))
-
-    def wait(self) -> None:
-        if self._done is not None:
-            self._done.synchronize()
-
-    def picks(self, n_slots: int) -> Picks:
-        self.wait()
-        ids, parents, bits = self.answer[:n_slots].numpy().transpose(1, 0, 2).copy()
-        return Picks(ids, parents, bits.view(np.float32))
+    def _bytes(self, size: RoomSize) -> int:
+        return size.bytes(self.config, self._model.dtype)
 
 
 def chunks(lengths: Sequence[int]) -> Iterator[slice]:

@@ -128,8 +128,7 @@ class _AddNorm:
         self._seed = torch.zeros(1, dtype=torch.int64, device=norm.weight.device)  # no dropout
 
     def __call__(self, x: Tensor, sublayer: Tensor) -> Tensor:
-        y, _ = add_norm(x, sublayer, self._bias, self._norm, self._seed, 0.0)
-        return y
+        return add_norm(x, sublayer, self._bias, self._norm, self._seed, 0.0)
 
 
 def _stacked(dtype: torch.dtype, *linears: nn.Linear) -> Tensor:

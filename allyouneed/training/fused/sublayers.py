@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from allyouneed.kernels.add_norm import Norm, add_norm, add_norm_backward
+from allyouneed.kernels.add_norm import Norm, add_norm_backward, add_norm_forward
 from allyouneed.kernels.attention import Heads, Projected, attend, attend_backward_
 from allyouneed.model.attention import KeysValues, MultiHeadAttention
 from allyouneed.model.feed_forward import FeedForward
@@ -62,7 +62,7 @@ class FusedAddNorm:
     ) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, Tensor]]]:
         """The way back leads to both, x and the sublayer's output."""
         chance = way.seeds[self._site], way.dropout
-        y, normalised = add_norm(x, sublayer, self._bias, self._norm, *chance)
+        y, normalised = add_norm_forward(x, sublayer, self._bias, self._norm, *chance)
 
         def back(dy: Tensor) -> tuple[Tensor, Tensor]:
             has_bias = self._bias is not None
