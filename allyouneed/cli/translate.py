@@ -1,6 +1,7 @@
 """`allyouneed translate`: arguments, files or standard input, a sentence a line."""
 
 import contextlib
+import functools
 import itertools
 import os
 import sys
@@ -177,23 +178,18 @@ def translate(
     strategy = search.strategy(decoding)
 
     with _output(output) as sink, _progress(files, document, sink) as advance:
+        of_document = functools.partial(
+            translator.translate_document, strategy=strategy, limits=limits, progress=advance
+        )
+        of_lines = functools.partial(
+            translator.translate, strategy=strategy, limits=limits, progress=advance,
+            n_best=n_best, alignments=alignments,
+        )  # fmt: skip
         for window in windows:
             if document:
-                translated = translator.translate_document(
-                    window[0], strategy=strategy, limits=limits, progress=advance
-                )
-                sink.stream.write(f"{translated}\n" if texts else translated)
-                continue
-            translations = translator.translate(
-                window,
-                strategy=strategy,
-                limits=limits,
-                n_best=n_best,
-                prefixes=[prefix] * len(window),
-                alignments=alignments,
-                progress=advance,
-            )
-            sink.write(translations, form)
+                sink.stream.write(of_document(window[0]) + ("\n" if texts else ""))
+            else:
+                sink.write(of_lines(window, prefixes=[prefix] * len(window)), form)
 
 
 def threads_from_environment() -> int | None:

@@ -11,40 +11,16 @@ import pytest
 import torch
 from native_models import CONFIG, WORTH_SHARING, engine_of, needs_compiler, random_model, sources
 from numpy.typing import NDArray
+from searches import LIMITS, assert_same, found_fast
 
 from allyouneed.inference import BeamSearch, Greedy, Hypothesis, Limits, search
 from allyouneed.inference.beams import Beam, Picks, Task
 from allyouneed.inference.engine import ROW, Candidates, Ids
 from allyouneed.inference.fast_engine import FastEngine
-from allyouneed.inference.fast_search import fast_search, refilling
+from allyouneed.inference.fast_search import refilling
 from allyouneed.inference.host_beams import HostBeams
 from allyouneed.rows import one_sentence_a_row
 from allyouneed.text.tokenizer import BEGIN, END, PAD
-
-LIMITS = Limits(max_extra_tokens=12)
-
-
-def found_fast(
-    engine: FastEngine,
-    texts: Sequence[Ids],
-    strategy: BeamSearch | Greedy,
-    limits: Limits = LIMITS,
-    n_best: int = 1,
-    prefixes: Sequence[Ids] | None = None,
-    batch_tokens: int = 60,  # so few that slots are refilled many times
-) -> list[list[Hypothesis]]:
-    prefixes = prefixes or [()] * len(texts)
-    found = dict(fast_search(engine, texts, strategy, limits, n_best, prefixes, batch_tokens))
-    return [found[place] for place in range(len(texts))]
-
-
-def assert_same(fast: list[list[Hypothesis]], plain: list[list[Hypothesis]]) -> None:
-    for ours, theirs in zip(fast, plain, strict=True):
-        assert [it.ids for it in ours] == [it.ids for it in theirs]
-        assert [it.finished for it in ours] == [it.finished for it in theirs]
-        assert [it.score for it in ours] == pytest.approx([it.score for it in theirs], abs=1e-4)
-        expected = [it.log_probability for it in theirs]
-        assert [it.log_probability for it in ours] == pytest.approx(expected, abs=1e-4)
 
 
 @needs_compiler
@@ -195,6 +171,11 @@ class _Counting:
         return Candidates(ids[:, None], np.zeros((len(rows), 1), dtype=np.float32))
 
 
+def assert_counted(found: dict[int, list[Hypothesis]], lengths: list[int]) -> None:
+    for place, length in enumerate(lengths):
+        assert found[place][0].ids == tuple(range(10, 10 + length))
+
+
 def test_the_batch_stays_full_while_sentences_wait() -> None:
     lengths = [30, 3, 3, 3, 3, 3, 3, 3]
     engine = _Counting()
@@ -202,8 +183,7 @@ def test_the_batch_stays_full_while_sentences_wait() -> None:
 
     found = dict(refilling(HostBeams(engine), tasks, Beam(1, 0.0), n_slots=2))
 
-    for place, length in enumerate(lengths):
-        assert found[place][0].ids == tuple(range(10, 10 + length))
+    assert_counted(found, lengths)
     # While the long one goes on, the seven short ones take turns in the other slot.
     assert engine.rows_of_steps == [2] * 28 + [1] * 3
 
@@ -230,7 +210,7 @@ def test_steps_ahead_change_nothing() -> None:
         ahead = dict(refilling(_Ahead(engine), tasks, beam, n_slots=5))
 
         assert ahead.keys() == one_by_one.keys()
-        assert_same(*([found[n] for n in range(30)] for found in (ahead, one_by_one)))
+        assert_same([ahead[n] for n in range(30)], [one_by_one[n] for n in range(30)])
 
 
 def test_slots_are_refilled_together_where_that_is_asked_for() -> None:
@@ -240,8 +220,7 @@ def test_slots_are_refilled_together_where_that_is_asked_for() -> None:
 
     found = dict(refilling(_Ahead(engine), tasks, Beam(1, 0.0), n_slots=4))
 
-    for place, length in enumerate(lengths):
-        assert found[place][0].ids == tuple(range(10, 10 + length))
+    assert_counted(found, lengths)
     # The slot of the second is left free until those of the next two are.
     assert engine.encoded_at_once == [4, 3, 1]
 

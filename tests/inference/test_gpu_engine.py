@@ -1,12 +1,13 @@
 """The engine for GPUs finds what the plain twin finds; here mostly in Triton's interpreter."""
 
 import dataclasses
+import functools
 import math
 import weakref
-from collections.abc import Sequence
 from typing import ClassVar
 
 import pytest
+import searches
 import torch
 from native_models import random_model, sources
 
@@ -16,7 +17,6 @@ from allyouneed.config import ModelConfig
 from allyouneed.inference import BeamSearch, Greedy, Hypothesis, Limits, search
 from allyouneed.inference.beams import Beam, Task
 from allyouneed.inference.engine import Ids
-from allyouneed.inference.fast_search import fast_search
 from allyouneed.inference.gpu.engine import GpuEngine, chunks
 from allyouneed.inference.gpu.model import GpuModel
 from allyouneed.inference.gpu.room import RoomSize
@@ -39,25 +39,8 @@ on_gpu = [
 ]
 
 
-def found_fast(
-    engine: GpuEngine,
-    texts: Sequence[Ids],
-    strategy: BeamSearch | Greedy,
-    limits: Limits = LIMITS,
-    n_best: int = 1,
-    prefixes: Sequence[Ids] | None = None,
-    batch_tokens: int = 16_000,
-) -> list[list[Hypothesis]]:
-    prefixes = prefixes or [()] * len(texts)
-    found = dict(fast_search(engine, texts, strategy, limits, n_best, prefixes, batch_tokens))
-    return [found[place] for place in range(len(texts))]
-
-
-def assert_same(fast: list[list[Hypothesis]], plain: list[list[Hypothesis]]) -> None:
-    for ours, theirs in zip(fast, plain, strict=True):
-        assert [it.ids for it in ours] == [it.ids for it in theirs]
-        assert [it.finished for it in ours] == [it.finished for it in theirs]
-        assert [it.score for it in ours] == pytest.approx([it.score for it in theirs], abs=1e-4)
+found_fast = functools.partial(searches.found_fast, batch_tokens=16_000)
+assert_same = functools.partial(searches.assert_same, log_probability=1e-3)
 
 
 def model_on(device: torch.device, config: ModelConfig = CONFIG) -> Transformer:
@@ -71,7 +54,7 @@ def test_it_finds_what_the_plain_model_finds_in_slots_that_are_refilled(
     monkeypatch.setattr("allyouneed.inference.gpu.engine._MOST_ROWS", 6)
     model.embedding.weight.data[END] *= 2.5  # so that some end, and some do not
 
-    fast = found_fast(GpuEngine(model, torch.float32), TEXTS, beam, n_best=3)
+    fast = found_fast(GpuEngine(model, torch.float32), TEXTS, beam, LIMITS, n_best=3)
 
     assert_same(fast, search(model, TEXTS, beam, LIMITS, 3))
     assert {it.finished for hypotheses in fast for it in hypotheses} == {True, False}
@@ -93,7 +76,9 @@ def test_a_prefix_is_cut_where_the_model_knows_no_further_position(device: torch
     model = model_on(device, dataclasses.replace(CONFIG, positions="learned", max_positions=5))
     prefix = sources(1)[0] * 20  # longer than any room that is made for five
 
-    fast = found_fast(GpuEngine(model, torch.float32), TEXTS[:1], Greedy(), prefixes=[prefix])
+    fast = found_fast(
+        GpuEngine(model, torch.float32), TEXTS[:1], Greedy(), LIMITS, prefixes=[prefix]
+    )
 
     assert fast[0][0].ids == tuple(prefix[:5])
     assert_same(fast, search(model, TEXTS[:1], Greedy(), LIMITS, 1, [prefix]))

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 pytest.importorskip("triton", reason="Triton is not made for this system")
 
 from allyouneed.config import ModelConfig
-from allyouneed.inference.gpu import choosing
+from allyouneed.inference.gpu import choosing, trial
 from allyouneed.inference.gpu.attention import attend_to_memory, attend_to_own
 from allyouneed.inference.gpu.choosing import best_of_chunks, extend
 from allyouneed.inference.gpu.embedding import embed_last
@@ -176,5 +176,15 @@ def test_of_equals_the_first_is_taken(device: torch.device) -> None:
     assert answer[0, 1].tolist() == [0, 0, 0]
 
 
-def test_a_kernel_can_be_tried(device: torch.device) -> None:
+def test_a_kernel_that_computes_something_else_is_noticed(
+    device: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
     try_a_kernel(device, torch.float16)
+    # The product of a smaller matrix: some of the numbers are never written.
+    multiply = trial._multiply
+    broken = {(1,): lambda a, product, **_: multiply[(1,)](a, product.zero_(), SIZE=16)}
+    monkeypatch.setattr(trial, "_SIZE", 32)
+    monkeypatch.setattr(trial, "_multiply", broken)
+
+    with pytest.raises(RuntimeError, match="computes something else"):
+        try_a_kernel(device, torch.float16)

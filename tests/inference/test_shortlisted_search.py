@@ -15,17 +15,17 @@ from native_models import (
     random_shortlist,
     sources,
 )
+from searches import LIMITS, assert_same, found_fast
 from tiny_translator import tokenizer
 
 from allyouneed.checkpoint import Manifest, save_model
 from allyouneed.errors import CheckpointError, ConfigError
-from allyouneed.inference import BeamSearch, Greedy, Hypothesis, Limits, Sampling, search
+from allyouneed.inference import BeamSearch, Greedy, Limits, Sampling, search
 from allyouneed.inference.fast_search import fast_search
 from allyouneed.shortlist import Shortlist
 from allyouneed.text.tokenizer import END
 from allyouneed.translator import Translator
 
-LIMITS = Limits(max_extra_tokens=12)
 SHORTLIST = random_shortlist(CONFIG.vocab_size, n_always=9, most=3)
 MODEL = dataclasses.replace(CONFIG, vocab_size=330)
 TEXTS = ["one man, two.", "three four five", "Ten!"]
@@ -33,14 +33,6 @@ TEXTS = ["one man, two.", "three four five", "Ten!"]
 
 def allowed(shortlist: Shortlist, source: list[int], prefix: list[int]) -> set[int]:
     return {*shortlist.always.tolist(), *shortlist.choices(source, prefix).tolist()}
-
-
-def assert_same(fast: dict[int, list[Hypothesis]], plain: list[list[Hypothesis]]) -> None:
-    assert sorted(fast) == list(range(len(plain)))
-    for place, theirs in enumerate(plain):
-        assert [it.ids for it in fast[place]] == [it.ids for it in theirs]
-        expected = [it.log_probability for it in theirs]
-        assert [it.log_probability for it in fast[place]] == pytest.approx(expected, abs=1e-4)
 
 
 @needs_compiler
@@ -58,7 +50,7 @@ def test_the_native_engine_finds_what_the_plain_model_finds(
 
     for batch_tokens in (60, 2000):  # the former so few that slots are refilled many times
         arguments = (texts, strategy, limits, n_best, prefixes)
-        fast = dict(fast_search(engine, *arguments, batch_tokens))
+        fast = found_fast(engine, *arguments, batch_tokens)
 
         assert_same(fast, search(model, *arguments, shortlist))
 
